@@ -1,0 +1,47 @@
+# Every target makes its own virtual environment; nothing else has to be set up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= auto
+
+.PHONY: dev test check prove bench java clean
+
+dev: java $(READY)
+	$(BIN)/mv-assets dev
+
+test: java $(READY)
+	$(BIN)/pytest -n $(WORKERS)
+
+check: java $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(WORKERS)
+
+# The exhaustive checker with larger bounds: minutes to an hour.
+prove: $(READY)
+	$(BIN)/pytest -n 0 -m deep -s mv_assets_tests/simulation
+
+bench: java $(READY)
+	$(BIN)/python -m mv_assets_tests.benchmarks
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "mv_assets needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python can't make a virtual environment here. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev]'
+	@touch $@
+
+java:
+	@version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1); \
+	if [ -z "$$version" ]; then \
+	  echo "Spark needs Java 17 or newer, and there is no java here. On Debian or Ubuntu: apt-get install openjdk-17-jre-headless" >&2; exit 1; \
+	elif [ "$$version" -lt 17 ]; then \
+	  echo "Spark needs Java 17 or newer, and this is Java $$version. On Debian or Ubuntu: apt-get install openjdk-17-jre-headless" >&2; exit 1; \
+	fi
+
+clean:
+	rm -rf $(VENV) .dagster .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

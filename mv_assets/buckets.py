@@ -1,0 +1,140 @@
+"""Time windows: which bucket a time belongs to, in UTC milliseconds. Nothing here reads a clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from mv_assets.errors import BucketError
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+# 1970-01-01 was a Thursday: the Monday that starts its week is three days earlier.
+_MONDAY = -3 * DAY
+_EPOCH = date(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = (date.min - _EPOCH).days * DAY
+_LAST = (date.max - _EPOCH).days * DAY + DAY - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of one width: `15m`, `6h`, `1d`, `1w` (from Monday) or `1mo`.
+
+    Fixed widths are plain arithmetic, so they work for any integer; months follow the calendar and
+    therefore end at the year 9999.
+    """
+
+    width: str
+    _ms: int | None
+
+    @classmethod
+    def of(cls, width: str) -> Buckets:
+        """Buckets of a width as written in the project file; BucketError says what is allowed."""
+        return _parse(width)
+
+    def floor(self, time: int) -> int:
+        """Start of the bucket that holds `time`."""
+        if self._ms is None:
+            day = _date(time)
+            return (day.replace(day=1) - _EPOCH).days * DAY
+        origin = _MONDAY if self._ms == WEEK else 0
+        return (time - origin) // self._ms * self._ms + origin
+
+    def ceil(self, time: int) -> int:
+        """The first bucket start at or after `time`."""
+        start = self.floor(time)
+        return start if start == time else self.next(start)
+
+    def next(self, start: int) -> int:
+        """Start of the following bucket, which is the end (exclusive) of this one."""
+        if self._ms is not None:
+            return start + self._ms
+        day = _date(start)
+        if (day.year, day.month) == (date.max.year, date.max.month):
+            return _LAST + 1
+        following = day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1, day=1)
+        return (following - _EPOCH).days * DAY
+
+    def is_start(self, time: int) -> bool:
+        return self.floor(time) == time
+
+    def between(self, start: int, end: int) -> Iterator[int]:
+        """Starts of the buckets that overlap `[start, end)`."""
+        bucket = self.floor(start)
+        while bucket < end:
+            yield bucket
+            bucket = self.next(bucket)
+
+    def key(self, start: int) -> str:
+        """The bucket's name, which is its Dagster partition key: `2024-01-31` or `2024-01-31T15:30`."""
+        if not self.is_start(start):
+            raise self._not_a_start(iso(start), start)
+        when = _utc(start)
+        return (
+            when.strftime("%Y-%m-%d").zfill(10) if self._by_day else when.isoformat(timespec="minutes")[:16]
+        )
+
+    def parse(self, key: str) -> int:
+        """The start that a key names; the inverse of `key`."""
+        try:
+            when = datetime.fromisoformat(key)
+        except ValueError:
+            raise BucketError(f"{key!r} is not a bucket; write it as {self.key(self.floor(0))}") from None
+        when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+        start = (when - _EPOCH_UTC) // timedelta(milliseconds=1)
+        if not self.is_start(start):
+            raise self._not_a_start(repr(key), start)
+        return start
+
+    def _not_a_start(self, what: str, time: int) -> BucketError:
+        inside = self.key(self.floor(time))
+        return BucketError(f"{what} is not the start of a {self.width} bucket; it lies in {inside}")
+
+    @property
+    def _by_day(self) -> bool:
+        return self._ms is None or self._ms >= DAY
+
+
+@lru_cache(maxsize=64)
+def _parse(width: str) -> Buckets:
+    allowed = "use minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w or 1mo"
+    found = re.fullmatch(r"([1-9][0-9]*)(m|h|d|w|mo)", width)
+    if found is None:
+        raise BucketError(f"{width!r} is not a bucket width; {allowed}")
+    count, unit = int(found[1]), found[2]
+    if unit == "m" and HOUR % (count * MINUTE) == 0:
+        return Buckets(width, count * MINUTE)
+    if unit == "h" and DAY % (count * HOUR) == 0:
+        return Buckets(width, count * HOUR)
+    if count == 1 and unit in ("d", "w", "mo"):
+        return Buckets(width, {"d": DAY, "w": WEEK, "mo": None}[unit])
+    raise BucketError(f"{width!r} does not divide time evenly; {allowed}")
+
+
+def iso(time: int) -> str:
+    """A time for people: ISO 8601 in UTC, to the millisecond only where there is one."""
+    if not _FIRST <= time <= _LAST:
+        return f"{time} ms since 1970"
+    when = _utc(time)
+    return when.isoformat(timespec="milliseconds" if time % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def _utc(time: int) -> datetime:
+    _check(time)
+    return _EPOCH_UTC + timedelta(milliseconds=time)
+
+
+def _date(time: int) -> date:
+    _check(time)
+    return _EPOCH + timedelta(days=time // DAY)
+
+
+def _check(time: int) -> None:
+    if not _FIRST <= time <= _LAST:
+        raise BucketError(f"{time} ms since 1970 lies outside the years 1 to 9999")

@@ -1,0 +1,5 @@
+"""What workspace.yaml loads."""
+
+from dagster import Definitions
+
+defs = Definitions()

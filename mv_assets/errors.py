@@ -1,0 +1,113 @@
+"""The one tree of errors. Each message says what happened, to which view and bucket, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class MvError(Exception):
+    """Anything mv_assets refuses or fails to do."""
+
+
+class BucketError(MvError):
+    """A bucket width, key or start that names no bucket."""
+
+
+class Refused(MvError):
+    """A precondition does not hold: raised at the first attempt, and nothing was written."""
+
+
+class UnknownView(Refused):
+    """The state database has no view of that name."""
+
+    def __init__(self, view: str) -> None:
+        super().__init__(f"view {view!r} is not in the state database; declare it first")
+
+
+class UnknownDefinition(Refused):
+    """A definition that this view never had."""
+
+    def __init__(self, view: str, definition: str) -> None:
+        super().__init__(f"view {view!r} never had definition {definition}; adopt one that it had")
+
+
+class Fenced(Refused):
+    """A newer definition of the view took over; this deployment may no longer write."""
+
+    def __init__(self, view: str, mine: str, current: str) -> None:
+        super().__init__(
+            f"view {view!r} is now defined as {current}, this deployment declares {mine}: it is fenced; "
+            "deploy the current definition, or go back on purpose with `mv-assets adopt`"
+        )
+
+
+class OutOfCoverage(Refused):
+    """A bucket before the view's start."""
+
+    def __init__(self, view: str, bucket: str, start: str) -> None:
+        super().__init__(
+            f"bucket {bucket} of view {view!r} lies before its coverage, which starts at {start}; "
+            "extend the coverage to include it"
+        )
+
+
+class Sealed(Refused):
+    """Somebody other than the rules tried to build a part of the partition map."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"a {what} is built by mv_assets.state.rules only; use PartitionManager to change the map"
+        )
+
+
+class LeaseExpired(MvError):
+    """A reader took longer than its lease; the files it was promised may be gone."""
+
+    def __init__(self, view: str) -> None:
+        super().__init__(
+            f"the lease on view {view!r} expired before the read ended and its data may have been collected; "
+            "run the query again, and give long readers a longer lease"
+        )
+
+
+class StateError(MvError):
+    """The state database did not do what was asked."""
+
+
+class StateUnavailable(StateError):
+    """The database could not be reached, was locked or dropped the connection; worth another attempt."""
+
+
+class StateNotWritable(StateError):
+    """The database is read-only, full or closed to this user; another attempt would not help."""
+
+
+class SchemaTooNew(StateError):
+    """The database was written by a newer mv_assets."""
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"the state database {where} has schema version {found}, this mv_assets knows up to {known}; "
+            "upgrade mv_assets, or point `state` at another database"
+        )
+
+
+class CommitConflict(StateError):
+    """Somebody else changed the map first; decide again on what is there now."""
+
+
+class RowsMoved(CommitConflict):
+    """Rows changed since the attempt last noted their tokens: look again, then decide again."""
+
+    def __init__(self, view: str, tokens: Mapping[int, int | None]) -> None:
+        super().__init__(f"{len(tokens)} bucket(s) of view {view!r} changed since they were looked at")
+        self.tokens = dict(tokens)
+
+
+class GaveUp(StateError):
+    """Every attempt the retry profile allows was used."""
+
+    def __init__(self, view: str, operation: str, attempts: int, cause: BaseException) -> None:
+        super().__init__(
+            f"{operation} on view {view!r} gave up after {attempts} attempts; the last one said: {cause}"
+        )

@@ -1,0 +1,189 @@
+"""Rows of the SQL tables as values of the model, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mv_assets.state.model import (
+    _SEAL,
+    AttemptRecord,
+    DataFile,
+    Event,
+    Fingerprint,
+    Generation,
+    GenerationState,
+    Header,
+    Inputs,
+    LookRecord,
+    Operation,
+    PartitionRow,
+    Segment,
+    State,
+)
+
+Record = Mapping[str, Any]
+
+
+def header(record: Record) -> Header:
+    return Header(**record, seal=_SEAL)
+
+
+def header_columns(value: Header) -> dict[str, Any]:
+    return {
+        "view": value.view,
+        "version": value.version,
+        "watermark": value.watermark,
+        "width": value.width,
+        "start": value.start,
+        "definition": value.definition,
+        "source_end": value.source_end,
+        "reset_at": value.reset_at,
+    }
+
+
+def row(record: Record) -> PartitionRow:
+    return PartitionRow(
+        bucket=record["bucket"],
+        state=State(record["state"]),
+        token=record["token"],
+        inputs=inputs(record["inputs"]),
+        generation=record["generation"],
+        content=record["content"],
+        rows=record["rows"],
+        bytes=record["bytes"],
+        duration_ms=record["duration_ms"],
+        operation=None if record["operation"] is None else Operation(record["operation"]),
+        refreshed_at=record["refreshed_at"],
+        reason=record["reason"],
+        forced=record["forced"],
+        forced_at=record["forced_at"],
+        frozen=record["frozen"],
+        seal=_SEAL,
+    )
+
+
+def row_columns(value: PartitionRow) -> dict[str, Any]:
+    return {
+        "bucket": value.bucket,
+        "state": value.state.value,
+        "token": value.token,
+        "inputs": inputs_text(value.inputs),
+        "generation": value.generation,
+        "content": value.content,
+        "rows": value.rows,
+        "bytes": value.bytes,
+        "duration_ms": value.duration_ms,
+        "operation": None if value.operation is None else value.operation.value,
+        "refreshed_at": value.refreshed_at,
+        "reason": value.reason,
+        "forced": value.forced,
+        "forced_at": value.forced_at,
+        "frozen": value.frozen,
+    }
+
+
+def inputs(text: str | None) -> Inputs | None:
+    if text is None:
+        return None
+    base, definition, dimensions = json.loads(text)
+    return Inputs(
+        Fingerprint(*base), definition, tuple((name, Fingerprint(*print_)) for name, print_ in dimensions)
+    )
+
+
+def inputs_text(value: Inputs | None) -> str | None:
+    if value is None:
+        return None
+    return _json(
+        [_print(value.base), value.definition, [[name, _print(print_)] for name, print_ in value.dimensions]]
+    )
+
+
+def segments(text: str | None) -> tuple[Segment, ...]:
+    return () if text is None else tuple(Segment(*fields) for fields in json.loads(text))
+
+
+def segments_text(values: Iterable[Segment]) -> str:
+    return _json([[s.name, s.crc, s.start_ms, s.end_ms] for s in values])
+
+
+def generation(record: Record) -> Generation:
+    return Generation(
+        id=record["id"],
+        view=record["view"],
+        state=GenerationState(record["state"]),
+        heartbeat_at=record["heartbeat_at"],
+        dead_since=record["dead_since"],
+        files=tuple(DataFile(*fields) for fields in json.loads(record["files"])),
+    )
+
+
+def generation_columns(value: Generation) -> dict[str, Any]:
+    return {
+        "id": value.id,
+        "view": value.view,
+        "state": value.state.value,
+        "heartbeat_at": value.heartbeat_at,
+        "dead_since": value.dead_since,
+        "files": _json([[f.path, f.bytes, f.rows] for f in value.files]),
+    }
+
+
+def attempt(record: Record) -> AttemptRecord:
+    return AttemptRecord(
+        count=record["count"],
+        generation=record["generation"],
+        last_error=record["last_error"],
+        retry_after=record["retry_after"],
+        inputs=inputs(record["inputs"]),
+    )
+
+
+def attempt_columns(value: AttemptRecord) -> dict[str, Any]:
+    return {
+        "count": value.count,
+        "generation": value.generation,
+        "last_error": value.last_error,
+        "retry_after": value.retry_after,
+        "inputs": inputs_text(value.inputs),
+    }
+
+
+def look(record: Record) -> LookRecord:
+    return LookRecord(record["table_version"], record["map_version"], record["at"], record["recheck_at"])
+
+
+def event(record: Record) -> Event:
+    return Event(
+        operation=Operation(record["operation"]),
+        bucket=record["bucket"],
+        before=None if record["before"] is None else State(record["before"]),
+        after=None if record["after"] is None else State(record["after"]),
+        version=record["version"],
+        at=record["at"],
+        who=record["who"],
+        why=record["why"],
+    )
+
+
+def event_columns(value: Event) -> dict[str, Any]:
+    return {
+        "operation": value.operation.value,
+        "bucket": value.bucket,
+        "before": None if value.before is None else value.before.value,
+        "after": None if value.after is None else value.after.value,
+        "version": value.version,
+        "at": value.at,
+        "who": value.who,
+        "why": value.why,
+    }
+
+
+def _print(value: Fingerprint) -> list[int]:
+    return [value.segment_count, value.crc]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,374 @@
+"""The one writer of partition maps: one method an operation, each a single version step of the header."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from mv_assets.errors import Refused, RowsMoved
+from mv_assets.state import rules
+from mv_assets.state.model import (
+    Attempt,
+    AttemptRecord,
+    DataFile,
+    Declaration,
+    Generation,
+    GenerationState,
+    Header,
+    Inputs,
+    Look,
+    LookRecord,
+    Mark,
+    Operation,
+    PartitionRow,
+    SecondLook,
+    Sight,
+    Staged,
+)
+from mv_assets.state.retry import Profile, Retry
+from mv_assets.state.store import MapWriter, Store
+from mv_assets.state.write import Log, own_header, settle_generation, write_rows
+
+T = TypeVar("T")
+Clock = Callable[[], int]
+
+
+class PartitionManager:
+    """Changes partition maps, and nobody else does.
+
+    Every method locks the view's header, decides on what it finds there, and writes rows, log, watermark
+    and version in that one short transaction, or writes nothing. Conflicts and transport errors are
+    tried again; refusals (`mv_assets.errors.Refused`) are raised at once.
+    """
+
+    def __init__(
+        self, store: Store, *, clock: Clock, who: str = "mv-assets", retry: Retry | None = None
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._log = Log(clock, who)
+        self._retry = retry or Retry()
+
+    def declare(self, view: Declaration) -> Header:
+        """Put a declared view in force: create it, let a new definition take over, extend its coverage.
+
+        Raises:
+            Fenced: the definition is an earlier one.
+
+        """
+
+        def step(tx: MapWriter) -> Header:
+            before = tx.header()
+            if before is None:
+                after = rules.start_view(view)
+                tx.put_header(None, after)
+                tx.put_definition(view.definition, view.width, after.version)
+                tx.put_events([self._log.of_view(Operation.DECLARE, after.version, None)])
+                return after
+            taken = rules.declare(before, tx.history(), view)
+            if taken is not None:
+                tx.put_definition(view.definition, view.width, before.version + 1)
+                return self._change_definition(tx, before, taken, Operation.TAKE_OVER)
+            extended = rules.extend(before, view.start)
+            if extended is None:
+                return before
+            brought_in = self._uncovered(before, extended)
+            return write_rows(tx, self._log, before, extended, {}, brought_in, Operation.EXTEND)
+
+        return self._transact(view.view, "declare", step)
+
+    def adopt(self, view: str, definition: str) -> Header:
+        """Go back to an earlier definition on purpose.
+
+        Raises:
+            UnknownDefinition: the view never had it.
+
+        """
+
+        def step(tx: MapWriter) -> Header:
+            before = tx.known_header()
+            after = rules.adopt(before, tx.history(), definition)
+            return before if after is None else self._change_definition(tx, before, after, Operation.ADOPT)
+
+        return self._transact(view, "adopt", step)
+
+    def drop(self, view: str, why: str | None = None) -> None:
+        """Make the whole view VACANT. Its generations are garbage from this version on."""
+
+        def step(tx: MapWriter) -> None:
+            before = tx.known_header()
+            tx.delete_rows()
+            tx.bury_all(before.version + 1)
+            tx.put_look(None)
+            tx.put_events([self._log.of_view(Operation.DROP, before.version + 1, why)])
+            tx.put_header(before, rules.written(rules.drop(before)))
+
+        self._transact(view, "drop", step)
+
+    def mark_stale(self, view: Declaration, marks: Mapping[int, Mark]) -> list[int]:
+        """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""
+        if not marks:
+            return []
+        return self._write(view, "mark_stale", lambda tx, header: self._mark(tx, header, header, marks)[1])
+
+    def look(self, view: Declaration, look: Look) -> list[int]:
+        """Record a complete look: its marks and the source's end in one write, and that it was made."""
+
+        def step(tx: MapWriter, before: Header) -> list[int]:
+            after, marked = self._mark(tx, before, rules.see_source(before, look.source_end), look.marks)
+            # Rows that others wrote since this look read the map are not covered by it.
+            covers = after.version if before.version == look.map_version else look.map_version
+            tx.put_look(LookRecord(look.table_version, covers, look.at, look.recheck_at))
+            return marked
+
+        return self._write(view, "look", step)
+
+    def force(
+        self, view: Declaration, buckets: Iterable[int] | None, reason: str, *, extend: bool = False
+    ) -> list[int]:
+        """A person's mark, of some buckets or (None) of the whole view: they are computed from a later read.
+
+        Raises:
+            OutOfCoverage: a bucket lies before the view's start and `extend` is not given.
+
+        """
+        asked = None if buckets is None else sorted(set(buckets))
+        if asked == []:
+            return []
+
+        def step(tx: MapWriter, before: Header) -> list[int]:
+            after, fresh = before, {}
+            if asked is None:
+                after = rules.reset(before)
+                rows = {row.bucket: row for row in tx.rows_between()}
+                wanted = sorted(rows.keys() | set(before.buckets.between(before.start, before.watermark)))
+            else:
+                wanted, rows = asked, tx.rows(asked)
+                after = (rules.extend(before, asked[0]) if extend else None) or before
+                fresh = {row.bucket: row for row in self._uncovered(before, after)}
+            forced = {bucket: rules.force(rows.get(bucket), after, bucket, reason) for bucket in wanted}
+            tx.end_attempts(wanted)
+            write_rows(tx, self._log, before, after, rows, (fresh | forced).values(), Operation.FORCE)
+            return wanted
+
+        return self._write(view, "force", step)
+
+    def revert(self, view: Declaration, sights: Mapping[int, Sight]) -> list[int]:
+        """Undo false alarms: STALE buckets whose inputs all turned out equal."""
+        if not sights:
+            return []
+
+        def step(tx: MapWriter, before: Header) -> list[int]:
+            rows = tx.rows(sights)
+            reverted = _changes({b: rules.revert(rows.get(b), before, sight) for b, sight in sights.items()})
+            if reverted:
+                tx.end_attempts(reverted)
+                write_rows(tx, self._log, before, before, rows, reverted.values(), Operation.REVERT)
+            return list(reverted)
+
+        return self._write(view, "revert", step, self._retry.revert)
+
+    def register(self, view: Declaration, attempt: Attempt) -> None:
+        """Announce a generation before its first file, and count the attempt on its buckets."""
+
+        def step(tx: MapWriter, _before: Header) -> None:
+            if tx.generation(attempt.generation) is not None:
+                return
+            tx.add_generation(Generation(attempt.generation, view.view, GenerationState.STAGED, tx.now()))
+            records = tx.attempts(attempt.buckets)
+            tx.put_attempts(records, {b: _attempted(records.get(b), attempt) for b in attempt.buckets})
+
+        self._write(view, "register", step)
+
+    def commit(
+        self,
+        view: Declaration,
+        attempt: Attempt,
+        staged: Mapping[int, Staged],
+        look_again: Callable[[], SecondLook],
+        files: Iterable[DataFile] = (),
+    ) -> dict[int, rules.Decision]:
+        """Make staged buckets visible, or find out for each why not.
+
+        `look_again` runs before every try, outside any transaction: what it saw is then later than the
+        last change of every row that the try decides on.
+
+        Raises:
+            Fenced: another definition took over; nothing was written.
+
+        """
+        if not attempt.work:
+            return {}
+        noted = {planned.bucket: planned.token for planned in attempt.work}
+
+        def once() -> dict[int, rules.Decision]:
+            seen = look_again()
+            try:
+                return self.commit_once(view, attempt, staged, seen, noted, tuple(files))
+            except RowsMoved as moved:
+                noted.update(moved.tokens)
+                raise
+
+        return self._retry.run(self._retry.critical, view.view, "commit", once)
+
+    def commit_once(
+        self,
+        view: Declaration,
+        attempt: Attempt,
+        staged: Mapping[int, Staged],
+        seen: SecondLook,
+        noted: Mapping[int, int | None],
+        files: tuple[DataFile, ...] = (),
+    ) -> dict[int, rules.Decision]:
+        """The commit's one transaction.
+
+        Raises:
+            RowsMoved: rows changed since `noted`, so `seen` may be older than they are.
+
+        """
+        with self._store.write(view.view) as tx:
+            before = own_header(tx, view)
+            rows = tx.rows(attempt.buckets)
+            tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
+            if tokens != noted:
+                raise RowsMoved(view.view, tokens)
+            generation = tx.generation(attempt.generation)
+            collected = generation is None or generation.state is GenerationState.DOOMED
+            decisions = {
+                planned.bucket: rules.decide(
+                    rows.get(planned.bucket),
+                    before,
+                    attempt,
+                    planned,
+                    staged[planned.bucket],
+                    seen.sights[planned.bucket],
+                    seen.changed.get(planned.bucket),
+                    collected=collected,
+                    now=self._clock(),
+                )
+                for planned in attempt.work
+            }
+            written = {b: d.row for b, d in decisions.items() if d.row is not None}
+            self._end_attempt(tx, attempt, written)
+            settle_generation(tx, generation, files, written.values())
+            if written:
+                segments = {bucket: staged[bucket].segments for bucket in written}
+                write_rows(tx, self._log, before, before, rows, written.values(), segments=segments)
+            return decisions
+
+    def fail(self, view: Declaration, attempt: Attempt, errors: Mapping[int, str]) -> list[int]:
+        """Record why buckets of an attempt could not be computed, and when to try again."""
+        if not errors:
+            return []
+        inputs = {planned.bucket: planned.inputs for planned in attempt.work}
+
+        def step(tx: MapWriter, before: Header) -> list[int]:
+            # An attempt that no longer stands in the records was reported, forced or dropped meanwhile.
+            records = {b: r for b, r in tx.attempts(errors).items() if r.generation == attempt.generation}
+            rows = tx.rows(records)
+            failed = _changes({b: rules.fail(rows.get(b), before, b, attempt, errors[b]) for b in records})
+            tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
+            if failed:
+                kept = {b: self._failed(records[b], errors[b], inputs[b]) for b in failed}
+                tx.put_attempts(records, kept)
+                write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
+            return list(failed)
+
+        return self._write(view, "fail", step)
+
+    def abandon(self, view: str, attempt: Attempt) -> None:
+        """End an attempt that will not commit (cancelled, fenced): its buckets are as if never attempted."""
+
+        def step(tx: MapWriter) -> None:
+            tx.known_header()
+            self._end_attempt(tx, attempt, {})
+            settle_generation(tx, tx.generation(attempt.generation), (), ())
+
+        self._transact(view, "abandon", step)
+
+    def repoint(
+        self, view: str, copied: str, copy: str, buckets: Iterable[int], files: Iterable[DataFile]
+    ) -> list[int]:
+        """Let rows name a copy of their generation; rows that moved on keep what they have."""
+
+        def step(tx: MapWriter) -> list[int]:
+            before, target = tx.known_header(), tx.generation(copy)
+            if target is None or target.state is GenerationState.DOOMED:
+                raise Refused(f"generation {copy} of view {view!r} was collected; copy again")
+            rows = tx.rows(buckets)
+            moved = _changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
+            settle_generation(tx, target, tuple(files), moved.values())
+            if moved:
+                write_rows(tx, self._log, before, before, rows, moved.values(), Operation.REPOINT)
+            return list(moved)
+
+        return self._transact(view, "repoint", step)
+
+    def _transact(
+        self, view: str, operation: str, step: Callable[[MapWriter], T], profile: Profile | None = None
+    ) -> T:
+        def once() -> T:
+            with self._store.write(view) as tx:
+                return step(tx)
+
+        return self._retry.run(profile or self._retry.critical, view, operation, once)
+
+    def _write(
+        self,
+        view: Declaration,
+        operation: str,
+        step: Callable[[MapWriter, Header], T],
+        profile: Profile | None = None,
+    ) -> T:
+        return self._transact(view.view, operation, lambda tx: step(tx, own_header(tx, view)), profile)
+
+    def _mark(
+        self, tx: MapWriter, before: Header, seen: Header, marks: Mapping[int, Mark]
+    ) -> tuple[Header, list[int]]:
+        rows = tx.rows(marks)
+        marked = _changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
+        if not marked and seen == before:
+            return before, []
+        after = write_rows(tx, self._log, before, seen, rows, marked.values())
+        if not marked:
+            tx.put_events([self._log.of_view(Operation.LOOK, after.version, "the source's end moved")])
+        return after, list(marked)
+
+    def _change_definition(
+        self, tx: MapWriter, before: Header, after: Header, operation: Operation
+    ) -> Header:
+        """Rows of the other definition count as STALE from now on; of another width they mean nothing."""
+        if after.width != before.width:
+            tx.delete_rows()
+            tx.bury_all(before.version + 1)
+        tx.end_attempts(tx.attempts())
+        tx.put_look(None)
+        tx.put_events([self._log.of_view(operation, before.version + 1, f"definition {after.definition}")])
+        return write_rows(tx, self._log, before, after, {}, ())
+
+    def _uncovered(self, before: Header, after: Header) -> list[PartitionRow]:
+        """Buckets that an earlier start brings in below W: STALE without data, not silently missing."""
+        event = Mark("coverage was extended")
+        brought_in = after.buckets.between(after.start, before.start)
+        return list(_changes({b: rules.mark(None, after, b, event) for b in brought_in}).values())
+
+    def _failed(self, record: AttemptRecord, error: str, inputs: Inputs) -> AttemptRecord:
+        retry_after = self._clock() + rules.retry_delay(record.count)
+        return AttemptRecord(record.count, None, error, retry_after, inputs)
+
+    def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:
+        """Success ends every attempt on a bucket, anything else only the caller's own."""
+        tx.end_attempts(written)
+        rest = [bucket for bucket in attempt.buckets if bucket not in written]
+        tx.end_attempts(rest, only_of=attempt.generation)
+
+
+def _attempted(record: AttemptRecord | None, attempt: Attempt) -> AttemptRecord:
+    if record is None:
+        return AttemptRecord(1, attempt.generation)
+    return replace(record, count=record.count + 1, generation=attempt.generation)
+
+
+def _changes(decided: Mapping[int, PartitionRow | None]) -> dict[int, PartitionRow]:
+    return {bucket: row for bucket, row in decided.items() if row is not None}

@@ -1,0 +1,323 @@
+"""The values of the partition map. Times are UTC milliseconds; versions and tokens count the map's writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
+from enum import StrEnum
+
+from mv_assets.buckets import Buckets
+from mv_assets.errors import Sealed
+
+# Rows and headers are the truth that readers trust, so only the rules (and the store that loads
+# what they wrote) may build one: everybody else lacks this object.
+_SEAL = object()
+
+
+class State(StrEnum):
+    VACANT = "VACANT"
+    VALID = "VALID"
+    STALE = "STALE"
+
+
+class Operation(StrEnum):
+    """What changed the map; the words of the event log."""
+
+    DECLARE = "DECLARE"
+    EXTEND = "EXTEND"
+    TAKE_OVER = "TAKE_OVER"
+    ADOPT = "ADOPT"
+    LOOK = "LOOK"
+    MARK = "MARK"
+    FORCE = "FORCE"
+    FREEZE = "FREEZE"
+    THAW = "THAW"
+    APPEND = "APPEND"
+    OVERWRITE = "OVERWRITE"
+    DELETE = "DELETE"
+    FAIL = "FAIL"
+    REVERT = "REVERT"
+    REPOINT = "REPOINT"
+    DROP = "DROP"
+
+
+class Outcome(StrEnum):
+    """What a commit did with one bucket of its batch."""
+
+    COMMITTED = "committed"
+    COMMITTED_STALE = "committed as STALE"
+    REPLAY = "replay"
+    SUPERSEDED = "superseded"
+    SOURCE_CHANGED = "source changed"
+    PLANNED_AGAIN = "planned again"
+    WAITING = "waiting"
+    FROZEN = "frozen"
+
+    @property
+    def wrote(self) -> bool:
+        return self in (Outcome.COMMITTED, Outcome.COMMITTED_STALE)
+
+
+class GenerationState(StrEnum):
+    STAGED = "STAGED"
+    LIVE = "LIVE"
+    DEAD = "DEAD"
+    DOOMED = "DOOMED"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """How many segments overlap a bucket and the hash of their names and checksums."""
+
+    segment_count: int
+    crc: int
+
+
+# The hash of no bytes. (0, 0) would be a value that no set of segments can have.
+EMPTY = Fingerprint(0, -7286425919675154353)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One data file of a base table, as listed. `end_ms` is inclusive."""
+
+    name: str
+    crc: int
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that a bucket's rows were computed from."""
+
+    base: Fingerprint
+    definition: str
+    dimensions: tuple[tuple[str, Fingerprint], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A view as one deployment declares it; every call to the manager says in whose name it acts."""
+
+    view: str
+    definition: str
+    width: str
+    start: int
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets.of(self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One per view. Every write to the map increments `version`."""
+
+    view: str
+    version: int
+    watermark: int
+    width: str
+    start: int
+    definition: str
+    source_end: int | None
+    # Work planned before this version was overtaken by a DROP or a mark of the whole view.
+    reset_at: int
+    seal: InitVar[object] = None
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise Sealed("view header")
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets.of(self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One per bucket that is not VACANT."""
+
+    bucket: int
+    state: State
+    token: int
+    inputs: Inputs | None = None
+    generation: str | None = None
+    # Names the content for views on this view: new with each data commit, kept when only the place changes.
+    content: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    duration_ms: int = 0
+    operation: Operation | None = None
+    refreshed_at: int | None = None
+    reason: str | None = None
+    forced: bool = False
+    # Version of the last forced mark, kept after it was served: work planned before it stays out.
+    forced_at: int = 0
+    frozen: bool = False
+    seal: InitVar[object] = None
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise Sealed("partition row")
+
+    @property
+    def has_data(self) -> bool:
+        """Whether something was committed; no rows at all is data too (VALID-empty)."""
+        return self.inputs is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a look saw of one bucket.
+
+    `inputs` is None while an upstream bucket is pending; `waiting_for` then says which. `missing` are
+    recorded segment names that are listed no longer, filled in only for views that freeze;
+    `rest_equal` says that nothing else differs.
+    """
+
+    inputs: Inputs | None
+    waiting_for: str | None = None
+    missing: tuple[str, ...] = ()
+    rest_equal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A bucket that no longer matches, why, and what the look saw (None: mark it whatever is there)."""
+
+    reason: str
+    sight: Sight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One complete listing, compared with the map at `map_version`.
+
+    `recheck_at` is the time from which the same listing would mean something else (a segment that ends
+    in the future comes due), so that an unchanged table is not taken for unchanged news.
+    """
+
+    table_version: str
+    map_version: int
+    at: int
+    source_end: int | None
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    recheck_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookRecord:
+    """The last completed look at a view's inputs."""
+
+    table_version: str
+    map_version: int
+    at: int
+    recheck_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A bucket of a plan: the token its row had and the inputs it is to be computed from."""
+
+    bucket: int
+    token: int | None
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One generation being made for buckets planned on the map's `version`."""
+
+    generation: str
+    version: int
+    work: tuple[Planned, ...]
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        return tuple(planned.bucket for planned in self.work)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What staging made of one bucket."""
+
+    rows: int
+    bytes: int
+    duration_ms: int
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """What is there after staging: a sight a bucket, and for buckets whose files changed, which one did."""
+
+    sights: Mapping[int, Sight]
+    changed: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a generation, by its path in the warehouse."""
+
+    path: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Immutable files of one attempt. `dead_since` is the version at which the last row left it."""
+
+    id: str
+    view: str
+    state: GenerationState
+    heartbeat_at: int
+    dead_since: int | None = None
+    files: tuple[DataFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A reader's claim on all that the map names at `version` or later."""
+
+    id: str
+    view: str
+    version: int
+    expires_at: int
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """Attempts on a bucket since it last succeeded. It stands beside the map: a VACANT bucket has one too."""
+
+    count: int
+    generation: str | None = None
+    last_error: str | None = None
+    retry_after: int | None = None
+    inputs: Inputs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the log: who did what to which bucket (None: the whole view), at which version, and why."""
+
+    operation: Operation
+    bucket: int | None
+    before: State | None
+    after: State | None
+    version: int
+    at: int
+    who: str
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A view's map at one version."""
+
+    header: Header
+    rows: Mapping[int, PartitionRow]
+    attempts: Mapping[int, AttemptRecord]
+    look: LookRecord | None

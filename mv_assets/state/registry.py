@@ -1,0 +1,106 @@
+"""The generation registry: which attempts are alive, and which generations gc may delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mv_assets.errors import Refused
+from mv_assets.state.heartbeat import Heartbeat
+from mv_assets.state.model import Generation, GenerationState, Lease
+from mv_assets.state.retry import Retry
+from mv_assets.state.store import MapWriter, Store
+
+
+class Registry:
+    """Keeps staged generations alive and dooms the dead ones.
+
+    A heartbeat counts for `lifetime_ms`; nothing younger than that is ever doomed.
+    """
+
+    def __init__(self, store: Store, *, lifetime_ms: int = 60_000, retry: Retry | None = None) -> None:
+        self._store = store
+        self._lifetime_ms = lifetime_ms
+        self._retry = retry or Retry()
+
+    def alive(self, view: str) -> frozenset[str]:
+        """Staged generations whose attempt is still running."""
+        with self._store.read(view) as reader:
+            now = reader.now()
+            staged = reader.generations(GenerationState.STAGED)
+            return frozenset(g.id for g in staged if not self._expired(g, now))
+
+    def beat(self, view: str, generation: str) -> None:
+        """Say that the attempt is still running.
+
+        Raises:
+            Refused: gc took it for dead; stop staging.
+
+        """
+
+        def once() -> None:
+            with self._store.write(view) as tx:
+                tx.known_header()
+                found = tx.generation(generation)
+                if found is None or found.state is GenerationState.DOOMED:
+                    raise Refused(
+                        f"generation {generation} of view {view!r} was collected while it was staged"
+                    )
+                tx.put_generation(replace(found, heartbeat_at=tx.now()))
+
+        self._retry.run(self._retry.critical, view, "heartbeat", once)
+
+    def keep_alive(self, view: str, generation: str) -> Heartbeat:
+        """Beats while the block runs."""
+        return Heartbeat(self._lifetime_ms / 3000, lambda: self.beat(view, generation))
+
+    def doom(self, view: str) -> list[Generation]:
+        """Generations to delete, then to `forget`: newly doomed ones and those of a gc that was cut short.
+
+        The header's lock keeps commits out: a generation is either named by a row first, and stays, or
+        doomed first, and its commit is refused.
+        """
+
+        def once() -> list[Generation]:
+            with self._store.write(view) as tx:
+                tx.known_header()
+                return self._doom(tx)
+
+        return self._retry.run(self._retry.critical, view, "gc", once)
+
+    def forget(self, view: str, generation: str) -> None:
+        """Drop a doomed generation from the registry, after its files are gone."""
+
+        def once() -> None:
+            with self._store.write(view) as tx:
+                tx.known_header()
+                found = tx.generation(generation)
+                if found is None:
+                    return
+                if found.state is not GenerationState.DOOMED:
+                    raise Refused(
+                        f"generation {generation} of view {view!r} is {found.state}, not DOOMED; it stays"
+                    )
+                tx.forget_generation(generation)
+
+        self._retry.run(self._retry.critical, view, "gc", once)
+
+    def _doom(self, tx: MapWriter) -> list[Generation]:
+        now = tx.now()
+        leases = tx.leases()
+        live = [lease for lease in leases if lease.expires_at > now]
+        tx.delete_leases(lease.id for lease in leases if lease.expires_at <= now)
+        doomed = tx.generations(GenerationState.DOOMED)
+        for generation in tx.generations(GenerationState.STAGED, GenerationState.DEAD):
+            if self._expired(generation, now) and _unseen(generation, live) and not tx.named(generation.id):
+                tx.put_generation(replace(generation, state=GenerationState.DOOMED))
+                doomed.append(generation)
+        return doomed
+
+    def _expired(self, generation: Generation, now: int) -> bool:
+        return now - generation.heartbeat_at >= self._lifetime_ms
+
+
+def _unseen(generation: Generation, leases: Iterable[Lease]) -> bool:
+    """No reader started before the last row left the generation."""
+    return all(lease.version >= (generation.dead_since or 0) for lease in leases)

@@ -1,0 +1,48 @@
+"""The state machine: pure functions from (row, header, event) to a new row or a typed refusal.
+
+Production, the exhaustive checker and the simulation run these same functions.
+"""
+
+from mv_assets.state.rules.commit import Decision, decide
+from mv_assets.state.rules.definitions import (
+    adopt,
+    declare,
+    drop,
+    extend,
+    reset,
+    see_source,
+    start_view,
+    written,
+)
+from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
+from mv_assets.state.rules.watermark import climb, effective_state, latest_end, latest_source_end
+from mv_assets.state.rules.work import Due, Standing, due, idle, retry_delay, standing
+
+__all__ = [
+    "Decision",
+    "Due",
+    "Standing",
+    "adopt",
+    "climb",
+    "compare",
+    "decide",
+    "declare",
+    "drop",
+    "due",
+    "effective_state",
+    "extend",
+    "fail",
+    "force",
+    "idle",
+    "latest_end",
+    "latest_source_end",
+    "mark",
+    "repoint",
+    "reset",
+    "retry_delay",
+    "revert",
+    "see_source",
+    "standing",
+    "start_view",
+    "written",
+]

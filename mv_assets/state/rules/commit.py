@@ -1,0 +1,119 @@
+"""The commit table: what becomes of one bucket of a staged generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mv_assets.state.model import (
+    _SEAL,
+    EMPTY,
+    Attempt,
+    Header,
+    Inputs,
+    Operation,
+    Outcome,
+    PartitionRow,
+    Planned,
+    Sight,
+    Staged,
+    State,
+)
+from mv_assets.state.rules import coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome for a bucket, why, and the row to write, if any."""
+
+    outcome: Outcome
+    why: str | None = None
+    row: PartitionRow | None = None
+
+
+def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
+    row: PartitionRow | None,
+    header: Header,
+    attempt: Attempt,
+    planned: Planned,
+    staged: Staged,
+    sight: Sight,
+    changed: str | None,
+    *,
+    collected: bool,
+    now: int,
+) -> Decision:
+    """Decide one bucket, given its row in this transaction.
+
+    `sight` is from a look taken after the row last changed; `changed` is a file that was read and is no
+    longer the listed one; `collected` says that gc doomed or forgot the attempt's generation.
+    """
+    mine = planned.inputs
+    if _holds(row, mine):
+        return Decision(Outcome.REPLAY, "the bucket already has these inputs")
+    if _overtaken(row, header, attempt):
+        return Decision(Outcome.PLANNED_AGAIN, "marked or dropped by a person after this work was planned")
+    if sight.inputs is None:
+        return Decision(Outcome.WAITING, f"waits for {sight.waiting_for}")
+    if sight.missing:
+        return Decision(Outcome.FROZEN, f"frozen: {sight.missing[0]} is gone from the base table")
+    if changed is not None:
+        return Decision(Outcome.SOURCE_CHANGED, f"{changed} changed while it was read")
+    if sight.inputs != mine:
+        # STALE with the current inputs is a false alarm about to be reverted: as good as VALID.
+        if _holds(row, sight.inputs):
+            return Decision(Outcome.SUPERSEDED, "a peer committed the current inputs")
+        # Emptiness is no progress: committing it as STALE would only throw older data away.
+        if mine.base == EMPTY:
+            return Decision(Outcome.SOURCE_CHANGED, "files arrived for a bucket that was to be emptied")
+    if collected:
+        return Decision(Outcome.PLANNED_AGAIN, "its generation was collected before the commit")
+    written = _with_data(row, header, attempt, planned, staged, current=sight.inputs == mine, now=now)
+    if written.state is State.VALID:
+        return Decision(Outcome.COMMITTED, None, written)
+    return Decision(Outcome.COMMITTED_STALE, written.reason, written)
+
+
+def _holds(row: PartitionRow | None, inputs: Inputs) -> bool:
+    """Whether the row's data is of these inputs. A forced row's is not: a person asked for a new read."""
+    return row is not None and row.inputs == inputs and not row.forced
+
+
+def _overtaken(row: PartitionRow | None, header: Header, attempt: Attempt) -> bool:
+    forced_at = 0 if row is None else row.forced_at
+    return max(forced_at, header.reset_at) > attempt.version
+
+
+def _with_data(
+    row: PartitionRow | None,
+    header: Header,
+    attempt: Attempt,
+    planned: Planned,
+    staged: Staged,
+    *,
+    current: bool,
+    now: int,
+) -> PartitionRow:
+    """The row with the attempt's data; APPEND, OVERWRITE and DELETE differ only in the name."""
+    empty = planned.inputs.base == EMPTY
+    prior = Operation.APPEND if row is None else Operation.DELETE if empty else Operation.OVERWRITE
+    version = header.version + 1
+    if row is None:
+        coverage.check(header, planned.bucket)
+    fresh = PartitionRow(planned.bucket, State.VALID, version, seal=_SEAL) if row is None else row
+    return replace(
+        fresh,
+        state=State.VALID if current else State.STALE,
+        token=version,
+        inputs=planned.inputs,
+        generation=None if empty else attempt.generation,
+        content=version,
+        rows=staged.rows,
+        bytes=staged.bytes,
+        duration_ms=staged.duration_ms,
+        operation=prior,
+        refreshed_at=now,
+        reason=None if current else "the base table changed while the bucket was refreshed",
+        forced=False,
+        frozen=False,
+        seal=_SEAL,
+    )

@@ -1,0 +1,86 @@
+"""Which definition of a view is in force, where its coverage starts, and what a view-wide change resets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mv_assets.errors import Fenced, UnknownDefinition
+from mv_assets.state.model import _SEAL, Declaration, Header
+
+
+def start_view(declaration: Declaration) -> Header:
+    """The header of a view declared for the first time."""
+    start = declaration.buckets.floor(declaration.start)
+    return Header(
+        view=declaration.view,
+        version=1,
+        watermark=start,
+        width=declaration.width,
+        start=start,
+        definition=declaration.definition,
+        source_end=None,
+        reset_at=0,
+        seal=_SEAL,
+    )
+
+
+def declare(header: Header, history: Mapping[str, str], declaration: Declaration) -> Header | None:
+    """A definition never seen takes over; None if it is in force already; an earlier one is fenced.
+
+    Without the history two deployments that restart in turn would take over from each other for ever.
+    """
+    if declaration.definition == header.definition:
+        return None
+    if declaration.definition in history:
+        raise Fenced(header.view, declaration.definition, header.definition)
+    return _in_force(header, declaration.definition, declaration.width, min(header.start, declaration.start))
+
+
+def adopt(header: Header, history: Mapping[str, str], definition: str) -> Header | None:
+    """Go back to an earlier definition on purpose; None if it is in force already."""
+    if definition == header.definition:
+        return None
+    if definition not in history:
+        raise UnknownDefinition(header.view, definition)
+    return _in_force(header, definition, history[definition], header.start)
+
+
+def _in_force(header: Header, definition: str, width: str, start: int) -> Header:
+    start = replace(header, width=width, seal=_SEAL).buckets.floor(start)
+    return replace(
+        header,
+        definition=definition,
+        width=width,
+        start=start,
+        watermark=start,
+        # What was known of the source may be of another base table.
+        source_end=None,
+        seal=_SEAL,
+    )
+
+
+def written(header: Header) -> Header:
+    """The header as the write that is being made leaves it: one version on."""
+    return replace(header, version=header.version + 1, seal=_SEAL)
+
+
+def extend(header: Header, start: int) -> Header | None:
+    """Coverage from an earlier start. W stays: it never goes back within a definition."""
+    start = header.buckets.floor(start)
+    return replace(header, start=start, seal=_SEAL) if start < header.start else None
+
+
+def see_source(header: Header, source_end: int | None) -> Header:
+    """The source's end as a look found it; it may go back, W does not."""
+    return replace(header, source_end=source_end, seal=_SEAL)
+
+
+def reset(header: Header) -> Header:
+    """Work planned before this write is planned again."""
+    return replace(header, reset_at=header.version + 1, seal=_SEAL)
+
+
+def drop(header: Header) -> Header:
+    """The whole view to VACANT. The header stays, so that versions and content ids never repeat."""
+    return replace(reset(header), watermark=header.start, seal=_SEAL)

