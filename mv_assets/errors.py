@@ -60,6 +60,15 @@ class Sealed(Refused):
         )
 
 
+class Collected(Refused):
+    """gc took an attempt for dead and collected its generation."""
+
+    def __init__(self, view: str, generation: str) -> None:
+        super().__init__(
+            f"generation {generation} of view {view!r} was collected as garbage; plan its work again"
+        )
+
+
 class LeaseExpired(MvError):
     """A reader took longer than its lease; the files it was promised may be gone."""
 

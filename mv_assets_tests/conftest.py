@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from mv_assets_tests.modelled import BaseTable
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real PostgreSQL server, one a test process."""
-    server = get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    server.cleanup()
+def postgres() -> Iterator[str]:
+    """A real PostgreSQL server, one a test process.
+
+    Not in pytest's folder: root's server runs as another user, to whom every pytest that starts closes it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        server = get_server(Path(folder) / "postgres")
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -68,3 +73,12 @@ def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployme
         return Deployment(store, table, clock, **options)  # type: ignore[arg-type]
 
     return make
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the checkers covered, from whichever process they ran in."""
+    passed = terminalreporter.stats.get("passed", [])
+    for line in sorted(
+        str(value) for report in passed for name, value in report.user_properties if name == "proved"
+    ):
+        terminalreporter.write_line(line)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mv_assets.state import rules
@@ -13,7 +14,9 @@ from mv_assets.state.model import (
     Attempt,
     DataFile,
     Declaration,
+    Event,
     Fingerprint,
+    Generation,
     Header,
     Outcome,
     PartitionRow,
@@ -190,7 +193,7 @@ class Deployment:
 
     def converge(self) -> None:
         """Look, revert, refresh until nothing is due any more but waiting."""
-        while True:
+        for _ in range(1_000):
             self.look()
             due = self.due()
             reverts = {b: self.sight(b) for b, d in due.items() if d is rules.Due.REVERT}
@@ -200,6 +203,82 @@ class Deployment:
                 return
             if work:
                 self.refresh(*work)
+        raise AssertionError(f"{self.name} never comes to rest")
+
+    def fill(self, *days: int) -> None:
+        """A file of its own for each day, looked at and committed."""
+        for day in days:
+            self.table.day(f"f{day}", 1, day)
+        self.look()
+        self.refresh(*days)
+
+    def commit_while(self, work: Work, *happenings: Callable[[], object]) -> dict[int, Outcome]:
+        """Commit; each happening takes place between one look and the write that follows it."""
+        left = list(happenings)
+
+        def look_again() -> SecondLook:
+            seen = self.look_again(work)
+            if left:
+                left.pop(0)()
+            return seen
+
+        files = [DataFile(f"{work.attempt.generation}/part-0.parquet", 100, len(work.staged))]
+        decided = self.manager.commit(self.declaration, work.attempt, work.staged, look_again, files)
+        return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}
+
+    def standing(self, *days: int) -> list[rules.Standing]:
+        """What earlier attempts mean for the days now."""
+        attempts, alive, now = self.map().attempts, self.registry.alive(self.name), self.clock()
+        found = []
+        for day in days:
+            record, inputs = attempts.get(day * DAY), self.sight(day * DAY).inputs
+            assert inputs is not None
+            lives = record is not None and record.generation in alive
+            found.append(rules.standing(record, inputs, alive=lives, now=now))
+        return found
+
+    def planned(self) -> dict[int, rules.Due]:
+        """`due` by day."""
+        return {bucket // DAY: due for bucket, due in self.due().items()}
+
+    def events(self) -> list[Event]:
+        with self.store.read(self.name) as reader:
+            return reader.events(most=1_000)
+
+    def generation(self, name: str | None) -> Generation | None:
+        """A generation as it is registered, or None once it is forgotten."""
+        assert name is not None
+        with self.store.read(self.name) as reader:
+            return reader.generation(name)
+
+    def outlive(self) -> None:
+        """Let every heartbeat and lease run out."""
+        self.clock.now += 60_000
+
+    def collect(self) -> list[str]:
+        """One whole gc: what it deleted."""
+        doomed = [generation.id for generation in self.registry.doom(self.name)]
+        for name in doomed:
+            self.registry.forget(self.name, name)
+        return doomed
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """The map and its log are the same after the block as before it."""
+        before = self._written()
+        yield
+        assert self._written() == before
+
+    @contextmanager
+    def one_write(self) -> Iterator[None]:
+        """The block makes exactly one version step."""
+        before = self.header().version
+        yield
+        assert self.header().version == before + 1
+
+    def _written(self) -> tuple[Header, Mapping[int, PartitionRow], list[Event]]:
+        snapshot = self.map()
+        return snapshot.header, snapshot.rows, self.events()
 
     def _recorded(self, bucket: int) -> tuple[Segment, ...] | None:
         if not self.freezes:

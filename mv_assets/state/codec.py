@@ -109,14 +109,14 @@ def segments_text(values: Iterable[Segment]) -> str:
     return _json([[s.name, s.crc, s.start_ms, s.end_ms] for s in values])
 
 
-def generation(record: Record) -> Generation:
+def generation(record: Record, prefix: str = "") -> Generation:
     return Generation(
-        id=record["id"],
-        view=record["view"],
-        state=GenerationState(record["state"]),
-        heartbeat_at=record["heartbeat_at"],
-        dead_since=record["dead_since"],
-        files=tuple(DataFile(*fields) for fields in json.loads(record["files"])),
+        id=record[f"{prefix}id"],
+        view=record[f"{prefix}view"],
+        state=GenerationState(record[f"{prefix}state"]),
+        heartbeat_at=record[f"{prefix}heartbeat_at"],
+        dead_since=record[f"{prefix}dead_since"],
+        files=tuple(DataFile(*fields) for fields in json.loads(record[f"{prefix}files"])),
     )
 
 
@@ -127,8 +127,12 @@ def generation_columns(value: Generation) -> dict[str, Any]:
         "state": value.state.value,
         "heartbeat_at": value.heartbeat_at,
         "dead_since": value.dead_since,
-        "files": _json([[f.path, f.bytes, f.rows] for f in value.files]),
+        "files": files_text(value.files),
     }
+
+
+def files_text(values: Iterable[DataFile]) -> str:
+    return _json([[file.path, file.bytes, file.rows] for file in values])
 
 
 def attempt(record: Record) -> AttemptRecord:

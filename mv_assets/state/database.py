@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Engine, cast, create_engine, event, func, make_url, select
+from sqlalchemy import URL, BigInteger, Connection, Engine, cast, create_engine, event, func, make_url, select
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -17,6 +18,7 @@ from mv_assets.state import schema
 
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNIX_EPOCH_IN_JULIAN_DAYS = 2440587.5
+_FIRST_USERS = 32
 
 
 class Database:
@@ -25,7 +27,7 @@ class Database:
     def __init__(self, url: str, *, busy_timeout_ms: int = 10_000) -> None:
         try:
             parsed = make_url(url)
-        except ArgumentError:
+        except (ArgumentError, ValueError):
             # The text is not repeated: it may hold a password.
             raise StateError(
                 "`state` is not a database URL; use sqlite:///FILE or postgresql+psycopg://..."
@@ -35,11 +37,12 @@ class Database:
             raise StateError(
                 f"{family!r} can't hold the state; use sqlite:///FILE or postgresql+psycopg://USER@HOST/DB"
             )
-        if family == "sqlite" and not parsed.database:
+        if family == "sqlite" and _in_memory(parsed):
             raise StateError(
                 "an in-memory SQLite database would forget the state; name a file: sqlite:///FILE"
             )
-        self.where = parsed.render_as_string(hide_password=True)
+        # libpq takes a password among the options too.
+        self.where = parsed.difference_update_query(["password", "sslpassword"]).render_as_string()
         try:
             self._engine = _engine(parsed.set(drivername=_DRIVERS[family]), busy_timeout_ms)
         except (ImportError, NoSuchModuleError) as error:
@@ -56,11 +59,15 @@ class Database:
 
     def open(self) -> None:
         """Create or migrate the tables."""
-        if not self._is_postgres:
-            self._make_folder()
-            self._use_write_ahead_log()
-        with self.write() as connection:
-            schema.bring_up_to_date(connection, self.where)
+        try:
+            if not self._is_postgres:
+                self._make_folder()
+                self._use_write_ahead_log()
+            with self.write() as connection:
+                schema.bring_up_to_date(connection, self.where)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._engine.dispose()
@@ -86,7 +93,10 @@ class Database:
         return int(connection.execute(select(cast(milliseconds, BigInteger))).scalar_one())
 
     def _make_folder(self) -> None:
-        folder = Path(str(self._engine.url.database)).parent
+        name = str(self._engine.url.database)
+        if name.startswith("file:"):
+            return
+        folder = Path(name).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -97,7 +107,7 @@ class Database:
         with self._translated():
             connection = self._engine.raw_connection()
             try:
-                connection.cursor().execute("PRAGMA journal_mode=WAL")
+                _switch_to_write_ahead_log(connection.cursor())
             finally:
                 connection.close()
 
@@ -131,7 +141,7 @@ class Database:
 
     def _of_postgres(self, error: DBAPIError) -> StateError:
         said, code = _said(error), getattr(error.orig, "sqlstate", None) or ""
-        if code in ("25006", "53100", "42501", "28000", "28P01", "3D000"):
+        if code in ("25006", "53100", "42501"):
             return self._not_writable(said)
         # Serialization, deadlock, lock timeout, too many connections, shutdown, lost or refused connection.
         if error.connection_invalidated or code[:2] in ("08", "40", "55", "57") or code in ("53300", ""):
@@ -143,6 +153,29 @@ class Database:
             f"{self.where} can't be written ({said}) and nothing was changed; "
             "make room, or give this user write access"
         )
+
+
+def _in_memory(url: URL) -> bool:
+    name = url.database or ""
+    return name in ("", ":memory:") or name.startswith("file::memory:") or url.query.get("mode") == "memory"
+
+
+def _switch_to_write_ahead_log(cursor: DBAPICursor) -> None:
+    """Two first users of a file would fail each other: SQLite waits for no lock when it changes the mode.
+
+    So the loser waits for the winner's lock in a transaction, which does wait, and looks again.
+    """
+    for _ in range(_FIRST_USERS):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY":
+                raise
+        else:
+            return
+        cursor.execute("BEGIN IMMEDIATE")
+        cursor.execute("COMMIT")
+    cursor.execute("PRAGMA journal_mode=WAL")
 
 
 def _said(error: DBAPIError) -> str:

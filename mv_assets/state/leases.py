@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from mv_assets.errors import LeaseExpired
+from mv_assets.errors import LeaseExpired, StateError
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.model import Lease, Snapshot
 from mv_assets.state.retry import Retry
@@ -83,7 +83,9 @@ class Leases:
         else:
             self._confirm(lease, None)
         finally:
-            self.release(lease)
+            # One that can't be released expires; the block's own error matters more.
+            with suppress(StateError):
+                self.release(lease)
 
     def _confirm(self, lease: Lease, error: Exception | None) -> None:
         """A file that vanished under an expired lease is the lease's fault, not the file's."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from mv_assets.errors import Refused, RowsMoved
+from mv_assets.errors import RowsMoved
 from mv_assets.state import rules
 from mv_assets.state.model import (
     Attempt,
@@ -27,8 +27,9 @@ from mv_assets.state.model import (
     Staged,
 )
 from mv_assets.state.retry import Profile, Retry
-from mv_assets.state.store import MapWriter, Store
-from mv_assets.state.write import Log, own_header, settle_generation, write_rows
+from mv_assets.state.store import Store
+from mv_assets.state.write import Log, beat, leave_behind, own_header, uncollected, write_rows
+from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -173,9 +174,12 @@ class PartitionManager:
         """Announce a generation before its first file, and count the attempt on its buckets."""
 
         def step(tx: MapWriter, _before: Header) -> None:
-            if tx.generation(attempt.generation) is not None:
+            name = attempt.generation
+            if tx.generation(name) is not None:
+                # An earlier try landed unheard, perhaps long ago: it must not be born dead.
+                beat(tx, name)
                 return
-            tx.add_generation(Generation(attempt.generation, view.view, GenerationState.STAGED, tx.now()))
+            tx.add_generation(Generation(name, view.view, GenerationState.STAGED, tx.now()))
             records = tx.attempts(attempt.buckets)
             tx.put_attempts(records, {b: _attempted(records.get(b), attempt) for b in attempt.buckets})
 
@@ -229,11 +233,10 @@ class PartitionManager:
         """
         with self._store.write(view.view) as tx:
             before = own_header(tx, view)
-            rows = tx.rows(attempt.buckets)
+            rows, generation = tx.rows_and_generation(attempt.buckets, attempt.generation)
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
             if tokens != noted:
                 raise RowsMoved(view.view, tokens)
-            generation = tx.generation(attempt.generation)
             collected = generation is None or generation.state is GenerationState.DOOMED
             decisions = {
                 planned.bucket: rules.decide(
@@ -251,10 +254,14 @@ class PartitionManager:
             }
             written = {b: d.row for b, d in decisions.items() if d.row is not None}
             self._end_attempt(tx, attempt, written)
-            settle_generation(tx, generation, files, written.values())
+            named = any(row.generation == attempt.generation for row in written.values())
+            alive = replace(generation, files=files) if generation is not None and named else None
+            if alive is None:
+                leave_behind(tx, generation)
             if written:
                 segments = {bucket: staged[bucket].segments for bucket in written}
-                write_rows(tx, self._log, before, before, rows, written.values(), segments=segments)
+                changed = written.values()
+                write_rows(tx, self._log, before, before, rows, changed, segments=segments, alive=alive)
             return decisions
 
     def fail(self, view: Declaration, attempt: Attempt, errors: Mapping[int, str]) -> list[int]:
@@ -283,7 +290,7 @@ class PartitionManager:
         def step(tx: MapWriter) -> None:
             tx.known_header()
             self._end_attempt(tx, attempt, {})
-            settle_generation(tx, tx.generation(attempt.generation), (), ())
+            leave_behind(tx, tx.generation(attempt.generation))
 
         self._transact(view, "abandon", step)
 
@@ -293,14 +300,14 @@ class PartitionManager:
         """Let rows name a copy of their generation; rows that moved on keep what they have."""
 
         def step(tx: MapWriter) -> list[int]:
-            before, target = tx.known_header(), tx.generation(copy)
-            if target is None or target.state is GenerationState.DOOMED:
-                raise Refused(f"generation {copy} of view {view!r} was collected; copy again")
+            before, target = tx.known_header(), uncollected(tx, copy)
             rows = tx.rows(buckets)
             moved = _changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
-            settle_generation(tx, target, tuple(files), moved.values())
-            if moved:
-                write_rows(tx, self._log, before, before, rows, moved.values(), Operation.REPOINT)
+            if not moved:
+                leave_behind(tx, target)
+                return []
+            alive, changed = replace(target, files=tuple(files)), moved.values()
+            write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, alive=alive)
             return list(moved)
 
         return self._transact(view, "repoint", step)

@@ -173,7 +173,7 @@ class Sight:
 
     `inputs` is None while an upstream bucket is pending; `waiting_for` then says which. `missing` are
     recorded segment names that are listed no longer, filled in only for views that freeze;
-    `rest_equal` says that nothing else differs.
+    `rest_equal` says that the bucket's other segments are as recorded.
     """
 
     inputs: Inputs | None

@@ -9,7 +9,9 @@ from mv_assets.errors import Refused
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.model import Generation, GenerationState, Lease
 from mv_assets.state.retry import Retry
-from mv_assets.state.store import MapWriter, Store
+from mv_assets.state.store import Store
+from mv_assets.state.write import beat
+from mv_assets.state.writer import MapWriter
 
 
 class Registry:
@@ -25,28 +27,27 @@ class Registry:
 
     def alive(self, view: str) -> frozenset[str]:
         """Staged generations whose attempt is still running."""
-        with self._store.read(view) as reader:
-            now = reader.now()
-            staged = reader.generations(GenerationState.STAGED)
-            return frozenset(g.id for g in staged if not self._expired(g, now))
+
+        def once() -> frozenset[str]:
+            with self._store.read(view) as reader:
+                now = reader.now()
+                staged = reader.generations(GenerationState.STAGED)
+                return frozenset(g.id for g in staged if not self._expired(g, now))
+
+        return self._retry.run(self._retry.critical, view, "read", once)
 
     def beat(self, view: str, generation: str) -> None:
         """Say that the attempt is still running.
 
         Raises:
-            Refused: gc took it for dead; stop staging.
+            Collected: gc took it for dead; stop staging.
 
         """
 
         def once() -> None:
             with self._store.write(view) as tx:
                 tx.known_header()
-                found = tx.generation(generation)
-                if found is None or found.state is GenerationState.DOOMED:
-                    raise Refused(
-                        f"generation {generation} of view {view!r} was collected while it was staged"
-                    )
-                tx.put_generation(replace(found, heartbeat_at=tx.now()))
+                beat(tx, generation)
 
         self._retry.run(self._retry.critical, view, "heartbeat", once)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from mv_assets.errors import Fenced
+from mv_assets.errors import Collected, Fenced
 from mv_assets.state import rules
 from mv_assets.state.model import (
-    DataFile,
     Declaration,
     Event,
     Generation,
@@ -19,7 +18,7 @@ from mv_assets.state.model import (
     Segment,
     State,
 )
-from mv_assets.state.store import MapWriter
+from mv_assets.state.writer import MapWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,11 @@ def write_rows(
     operation: Operation | None = None,
     why: Mapping[int, str] | None = None,
     segments: Mapping[int, tuple[Segment, ...]] | None = None,
+    alive: Generation | None = None,
 ) -> Header:
     """Write `changed` over `rows` and the header one version on; returns that header.
+
+    `alive` is the generation, with its files, that the changed rows name from now on.
 
     Nothing here depends on the size of the map: W is derived only if the write can have moved it, and
     then by reading upwards from where it stands.
@@ -74,7 +76,7 @@ def write_rows(
     tx.put_rows(rows, changed, segments)
     names = {row.bucket: row.generation for row in changed}
     left = {row.generation for b, row in rows.items() if b in names and row.generation != names[b]}
-    tx.bury(sorted(name for name in left if name is not None), before.version + 1)
+    tx.turn_over(alive, sorted(name for name in left if name is not None), before.version + 1)
     tx.put_events(log.of_row(rows.get(row.bucket), row, operation, why.get(row.bucket)) for row in changed)
     if after != before or before.watermark in names:
         after = rules.climb(after, tx.run_from(after.watermark))
@@ -83,19 +85,28 @@ def write_rows(
     return after
 
 
-def settle_generation(
-    tx: MapWriter,
-    generation: Generation | None,
-    files: tuple[DataFile, ...],
-    written: Iterable[PartitionRow],
-) -> None:
-    """Live once a row names it; dead, for gc alone to delete, if the attempt ends with none."""
-    if generation is None:
-        return
-    if any(row.generation == generation.id for row in written):
-        tx.put_generation(replace(generation, state=GenerationState.LIVE, dead_since=None, files=files))
-    elif generation.state is GenerationState.STAGED:
-        tx.put_generation(replace(generation, state=GenerationState.DEAD, dead_since=0, files=files))
+def uncollected(tx: MapWriter, name: str) -> Generation:
+    """A generation that gc has left alone.
+
+    Raises:
+        Collected: it has not.
+
+    """
+    found = tx.generation(name)
+    if found is None or found.state is GenerationState.DOOMED:
+        raise Collected(tx.view, name)
+    return found
+
+
+def beat(tx: MapWriter, name: str) -> None:
+    """The attempt that makes the generation is still running; Collected if that is in vain."""
+    tx.put_generation(replace(uncollected(tx, name), heartbeat_at=tx.now()))
+
+
+def leave_behind(tx: MapWriter, generation: Generation | None) -> None:
+    """An attempt ended and no row names its generation: dead, and for gc alone to delete."""
+    if generation is not None and generation.state is GenerationState.STAGED:
+        tx.put_generation(replace(generation, state=GenerationState.DEAD, dead_since=0))
 
 
 def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mv_assets.buckets import Buckets
 from mv_assets.errors import Fenced, UnknownDefinition
 from mv_assets.state.model import _SEAL, Declaration, Header
 
@@ -47,9 +48,10 @@ def adopt(header: Header, history: Mapping[str, str], definition: str) -> Header
 
 
 def _in_force(header: Header, definition: str, width: str, start: int) -> Header:
-    start = replace(header, width=width, seal=_SEAL).buckets.floor(start)
+    start = Buckets.of(width).floor(start)
     return replace(
-        header,
+        # Rows of another width are dropped, and with them the forced marks that kept earlier work out.
+        header if width == header.width else reset(header),
         definition=definition,
         width=width,
         start=start,

@@ -35,7 +35,10 @@ def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> 
 
 def _matches(row: PartitionRow, sight: Sight | None) -> bool:
     """Whether a VALID row stays so: equal inputs, or frozen because names only disappeared."""
-    return sight is not None and (row.inputs == sight.inputs or (bool(sight.missing) and sight.rest_equal))
+    if sight is None or row.inputs is None or sight.inputs is None:
+        return False
+    only_base = replace(row.inputs, base=sight.inputs.base) == sight.inputs
+    return row.inputs == sight.inputs or (only_base and bool(sight.missing) and sight.rest_equal)
 
 
 def force(row: PartitionRow | None, header: Header, bucket: int, reason: str) -> PartitionRow:

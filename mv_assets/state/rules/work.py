@@ -49,12 +49,13 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
     """Whether the bucket may be attempted now.
 
     `alive` says that the recorded generation is STAGED and its heartbeat is fresh. A bucket whose attempt
-    never ended may have killed its process: it runs alone, so that it can't take others along again.
+    never ended may have killed its process: it runs alone, whatever its inputs are now, so that it
+    can't take others along again.
     """
     if record is None:
         return Standing.FREE
-    if alive:
-        return Standing.IN_FLIGHT
+    if record.generation is not None:
+        return Standing.IN_FLIGHT if alive else Standing.ALONE
     if record.inputs is not None and record.inputs != inputs:
         return Standing.FREE
     if record.retry_after is not None and record.retry_after > now:

@@ -1,0 +1,156 @@
+"""What can be asked of one view's map inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, exists, select
+
+from mv_assets.errors import UnknownView
+from mv_assets.state import codec, schema, statements
+from mv_assets.state.model import (
+    AttemptRecord,
+    Event,
+    Generation,
+    GenerationState,
+    Header,
+    Lease,
+    LookRecord,
+    PartitionRow,
+    Segment,
+)
+
+# SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
+_CHUNK = 5_000
+
+
+class MapReader:
+    """What can be asked of one view inside a transaction."""
+
+    def __init__(self, connection: Connection, view: str, now: Callable[[], int]) -> None:
+        self._connection = connection
+        self.view = view
+        self.now = now
+
+    def header(self) -> Header | None:
+        return self._header(statements.HEADER)
+
+    def known_header(self) -> Header:
+        """The header of a view that must exist.
+
+        Raises:
+            UnknownView: nobody declared it.
+
+        """
+        header = self.header()
+        if header is None:
+            raise UnknownView(self.view)
+        return header
+
+    def history(self) -> dict[str, str]:
+        """All definitions the view ever had, with the bucket width of each."""
+        table = schema.definition
+        found = self._connection.execute(
+            select(table.c.definition, table.c.width).where(table.c.view == self.view)
+        )
+        return {record.definition: record.width for record in found}
+
+    def rows(self, buckets: Iterable[int]) -> dict[int, PartitionRow]:
+        return {
+            record["bucket"]: codec.row(record)
+            for chunk in chunks(buckets)
+            for record in self._all(statements.ROWS, at_view=self.view, buckets=chunk)
+        }
+
+    def rows_and_generation(
+        self, buckets: Sequence[int], name: str
+    ) -> tuple[dict[int, PartitionRow], Generation | None]:
+        """`rows` and `generation` in one round trip, for a commit of few buckets."""
+        if len(buckets) > _CHUNK:
+            return self.rows(buckets), self.generation(name)
+        found = self._all(statements.GENERATION_AND_ROWS, at_view=self.view, buckets=buckets, name=name)
+        if not found:
+            return self.rows(buckets), None
+        rows = {record["bucket"]: codec.row(record) for record in found if record["bucket"] is not None}
+        return rows, codec.generation(found[0], "generation_")
+
+    def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
+        """Rows in order of their buckets."""
+        bucket = schema.partition.c.bucket
+        wanted = select(*statements.ROW_COLUMNS).where(schema.partition.c.view == self.view).order_by(bucket)
+        if start is not None:
+            wanted = wanted.where(bucket >= start)
+        if end is not None:
+            wanted = wanted.where(bucket < end)
+        return (codec.row(record) for record in self._all(wanted))
+
+    def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
+        """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
+        while True:
+            found = self._all(statements.RUN, at_view=self.view, from_bucket=bucket, length=length)
+            yield from (codec.row(record) for record in found)
+            if len(found) < length:
+                return
+            bucket, length = found[-1]["bucket"] + 1, min(length * 4, _CHUNK)
+
+    def segments(self, bucket: int) -> tuple[Segment, ...]:
+        """The segments that the bucket's data was computed from."""
+        table = schema.partition
+        wanted = select(table.c.segments).where(table.c.view == self.view, table.c.bucket == bucket)
+        return codec.segments(self._connection.execute(wanted).scalar())
+
+    def attempts(self, buckets: Iterable[int] | None = None) -> dict[int, AttemptRecord]:
+        table = schema.attempt
+        wanted = select(table).where(table.c.view == self.view)
+        pages = (
+            [wanted] if buckets is None else [wanted.where(table.c.bucket.in_(c)) for c in chunks(buckets)]
+        )
+        return {record["bucket"]: codec.attempt(record) for page in pages for record in self._all(page)}
+
+    def look(self) -> LookRecord | None:
+        found = self._all(select(schema.look).where(schema.look.c.view == self.view))
+        return codec.look(found[0]) if found else None
+
+    def events(self, bucket: int | None = None, most: int = 50) -> list[Event]:
+        """The newest lines of the log, of one bucket or of all."""
+        table = schema.event
+        wanted = select(table).where(table.c.view == self.view).order_by(table.c.id.desc()).limit(most)
+        if bucket is not None:
+            wanted = wanted.where(table.c.bucket == bucket)
+        return [codec.event(record) for record in self._all(wanted)]
+
+    def generation(self, name: str) -> Generation | None:
+        found = self._all(statements.GENERATION, name=name)
+        return codec.generation(found[0]) if found else None
+
+    def generations(self, *states: GenerationState) -> list[Generation]:
+        table = schema.generation
+        wanted = select(table).where(table.c.view == self.view).order_by(table.c.id)
+        if states:
+            wanted = wanted.where(table.c.state.in_([state.value for state in states]))
+        return [codec.generation(record) for record in self._all(wanted)]
+
+    def named(self, generation: str) -> bool:
+        """Whether a row of the map names the generation."""
+        named = exists().where(
+            schema.partition.c.generation == generation, schema.partition.c.view == self.view
+        )
+        return bool(self._connection.execute(select(named)).scalar())
+
+    def leases(self) -> list[Lease]:
+        table = schema.lease
+        return [Lease(**record) for record in self._all(select(table).where(table.c.view == self.view))]
+
+    def _header(self, wanted: Select[Any]) -> Header | None:
+        found = self._all(wanted, at_view=self.view)
+        return codec.header(found[0]) if found else None
+
+    def _all(self, wanted: Select[Any], **parameters: Any) -> Sequence[codec.Record]:
+        return self._connection.execute(wanted, parameters).mappings().all()  # type: ignore[return-value]
+
+
+def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """The values in lists short enough for one statement."""
+    listed = list(values)
+    return (listed[at : at + _CHUNK] for at in range(0, len(listed), _CHUNK))

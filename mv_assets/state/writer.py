@@ -1,0 +1,159 @@
+"""The writing half of a view's map. Only PartitionManager, the registry and the leases hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, update
+
+from mv_assets.errors import CommitConflict
+from mv_assets.state import codec, schema, statements
+from mv_assets.state.model import (
+    AttemptRecord,
+    Event,
+    Generation,
+    GenerationState,
+    Header,
+    Lease,
+    LookRecord,
+    PartitionRow,
+    Segment,
+)
+from mv_assets.state.reader import MapReader, chunks
+
+
+class MapWriter(MapReader):
+    """The writing half. Only PartitionManager, the registry and the leases hold one."""
+
+    def __init__(self, connection: Connection, view: str, now: Callable[[], int], *, lock: bool) -> None:
+        super().__init__(connection, view, now)
+        self._lock = lock
+
+    def header(self) -> Header | None:
+        return self._header(statements.LOCKED_HEADER if self._lock else statements.HEADER)
+
+    def put_header(self, before: Header | None, after: Header) -> None:
+        """Write the header if it is still the one that was read."""
+        columns = codec.header_columns(after)
+        if before is None:
+            self._insert(schema.view, [columns])
+        else:
+            at = {"at_view": columns.pop("view"), "at_version": before.version}
+            self._verify(self._run(statements.PUT_HEADER, columns | at), 1)
+
+    def put_definition(self, definition: str, width: str, since: int) -> None:
+        self._insert(schema.definition, [{"definition": definition, "width": width, "since": since}])
+
+    def put_rows(
+        self,
+        before: Mapping[int, PartitionRow],
+        after: Iterable[PartitionRow],
+        segments: Mapping[int, tuple[Segment, ...]] | None = None,
+    ) -> None:
+        """Insert rows of VACANT buckets, update the others where they still carry the token that was read."""
+        fresh, changed = [], []
+        for row in after:
+            columns = codec.row_columns(row)
+            if segments is not None:
+                columns["segments"] = codec.segments_text(segments[row.bucket])
+            if row.bucket in before:
+                at = {"at_view": self.view, "at_token": before[row.bucket].token}
+                changed.append(columns | at | {"at_bucket": columns.pop("bucket")})
+            else:
+                fresh.append(columns)
+        self._insert(schema.partition, fresh)
+        if changed:
+            self._verify(self._run(statements.PUT_ROW, changed), len(changed))
+
+    def delete_rows(self) -> None:
+        """Forget all rows and attempts of the view."""
+        for table in (schema.partition, schema.attempt):
+            self._connection.execute(delete(table).where(table.c.view == self.view))
+
+    def put_events(self, events: Iterable[Event]) -> None:
+        self._insert(schema.event, [codec.event_columns(event) for event in events])
+
+    def put_attempts(self, before: Mapping[int, AttemptRecord], after: Mapping[int, AttemptRecord]) -> None:
+        fresh, changed = [], []
+        for bucket, record in after.items():
+            columns = codec.attempt_columns(record)
+            if bucket in before:
+                changed.append(columns | {"at_view": self.view, "at_bucket": bucket})
+            else:
+                fresh.append(columns | {"bucket": bucket})
+        self._insert(schema.attempt, fresh)
+        if changed:
+            self._run(statements.PUT_ATTEMPT, changed)
+
+    def end_attempts(self, buckets: Iterable[int], only_of: str | None = None) -> None:
+        """Forget the attempts on buckets, or those among them that belong to one generation."""
+        ended = statements.END_ATTEMPTS
+        if only_of is not None:
+            ended = ended.where(schema.attempt.c.generation == only_of)
+        for chunk in chunks(buckets):
+            self._run(ended, {"at_view": self.view, "buckets": chunk})
+
+    def put_look(self, look: LookRecord | None) -> None:
+        """Remember the last completed look; None forgets it."""
+        self._connection.execute(delete(schema.look).where(schema.look.c.view == self.view))
+        if look is not None:
+            columns = {"table_version": look.table_version, "map_version": look.map_version}
+            self._insert(schema.look, [columns | {"at": look.at, "recheck_at": look.recheck_at}])
+
+    def add_generation(self, generation: Generation) -> None:
+        self._insert(schema.generation, [codec.generation_columns(generation)])
+
+    def put_generation(self, generation: Generation) -> None:
+        columns = codec.generation_columns(generation)
+        columns["name"] = columns.pop("id")
+        self._verify(self._run(statements.PUT_GENERATION, columns), 1)
+
+    def forget_generation(self, name: str) -> None:
+        self._connection.execute(delete(schema.generation).where(schema.generation.c.id == name))
+
+    def turn_over(self, alive: Generation | None, left: Iterable[str], version: int) -> None:
+        """Rows now name `alive`; of the generations they left, those that no row names are dead."""
+        name = None if alive is None else alive.id
+        files = None if alive is None else codec.files_text(alive.files)
+        for chunk in list(chunks(left)) or ([[]] if alive is not None else []):
+            at = {"alive": name, "left": chunk, "version": version, "new_files": files}
+            self._run(statements.TURN_OVER, at)
+
+    def bury_all(self, version: int) -> None:
+        """Every live generation of the view that no row names any more is dead."""
+        live = [generation.id for generation in self.generations(GenerationState.LIVE)]
+        self.turn_over(None, live, version)
+
+    def put_lease(self, lease: Lease) -> None:
+        """Insert the lease, or renew it."""
+        table = schema.lease
+        renewed = update(table).where(table.c.id == lease.id).values(expires_at=lease.expires_at)
+        if self._connection.execute(renewed).rowcount == 0:
+            columns = {
+                "id": lease.id,
+                "version": lease.version,
+                "expires_at": lease.expires_at,
+                "who": lease.who,
+            }
+            self._insert(table, [columns])
+
+    def delete_leases(self, names: Iterable[str]) -> None:
+        for chunk in chunks(names):
+            self._connection.execute(delete(schema.lease).where(schema.lease.c.id.in_(chunk)))
+
+    def _insert(self, table: Table, records: list[dict[str, Any]]) -> None:
+        if records:
+            self._run(statements.INSERT[table.name], [{"view": self.view, **record} for record in records])
+
+    def _run(self, statement: Any, parameters: dict[str, Any] | list[dict[str, Any]]) -> int:
+        """Execute and count; a single row goes without the driver's path for many."""
+        if isinstance(parameters, list) and len(parameters) == 1:
+            [parameters] = parameters
+        return int(self._connection.execute(statement, parameters).rowcount)
+
+    def _verify(self, written: int, expected: int) -> None:
+        if written != expected:
+            raise CommitConflict(
+                f"{expected - written} row(s) of view {self.view!r} were changed by another writer"
+            )

@@ -1,0 +1,57 @@
+"""`python -m mv_assets_tests.benchmarks [B5 ...]`: all benchmarks, or the named ones."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from mv_assets_tests.benchmarks import b5_commit, b7_race, machine
+from mv_assets_tests.benchmarks.figure import Benchmark, Figure
+
+BENCHMARKS: dict[str, Benchmark] = {"B5": b5_commit.run, "B7": b7_race.run}
+RESULTS = Path("benchmarks.json")
+
+
+def main(names: Sequence[str]) -> int:
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        console.print(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    figures: list[Figure] = []
+    for name in names or BENCHMARKS:
+        console.print(f"{name} ...")
+        figures += BENCHMARKS[name]()
+    on = machine.describe()
+    console.print(table(figures))
+    for key, value in on.items():
+        console.print(f"{key}: {value}", highlight=False)
+    lines = [{**asdict(figure), "met": figure.met} for figure in figures]
+    RESULTS.write_text(json.dumps({"on": on, "figures": lines}, indent=2) + "\n")
+    return 0 if all(figure.met for figure in figures) else 1
+
+
+def table(figures: Sequence[Figure]) -> Table:
+    made = Table()
+    for heading in ("", "what", "figure", "target", "from"):
+        made.add_column(heading, justify="right" if heading in ("figure", "target") else "left")
+    for figure in figures:
+        target = "" if figure.at_most is None else f"<= {figure.at_most:g}{figure.unit}"
+        number = f"{figure.value:.2f}" if figure.unit else f"{figure.value:g}"
+        style = "" if figure.met else "bold red"
+        made.add_row(
+            figure.benchmark, figure.what, f"{number}{figure.unit}", target, figure.detail, style=style
+        )
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,181 @@
+"""The model's invariants, as checks of one state, of one step, and of what follows from a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mv_assets.state import rules
+from mv_assets.state.model import (
+    Attempt,
+    Inputs,
+    Outcome,
+    PartitionRow,
+    Planned,
+    SecondLook,
+    Segment,
+    Staged,
+    State,
+)
+from mv_assets.tables.fingerprint import fingerprint, overlapping
+from mv_assets_tests.modelled import DAY, segments
+from mv_assets_tests.simulation.world import LIFETIME, Engine, Reader, World
+
+
+class Violation(Exception):
+    """A state that the model forbids."""
+
+
+def check_state(world: World) -> None:
+    """Invariants 1, 2, 3 and 6."""
+    header = world.memory.header
+    if header is None:
+        return
+    for row in world.memory.rows.values():
+        if row.inputs is not None:
+            _check_data(world, row, row.inputs)
+    for actor in world.actors:
+        if isinstance(actor, Reader) and actor.at == "reading" and _lives(world, actor):
+            for generation in actor.pinned:
+                _check_generation(world, generation, "a reader with a live lease")
+    for bucket in world.all_buckets():
+        found = world.memory.rows.get(bucket)
+        held = None if found is None or found.inputs is None else found.inputs.definition
+        if header.start <= bucket < header.watermark and held != header.definition:
+            raise Violation(f"3: bucket {bucket // DAY} is below W and was not committed")
+    if _passable(world, header.watermark):
+        raise Violation(f"3: W stays at {header.watermark // DAY}, though that bucket is committed")
+
+
+def _check_data(world: World, row: PartitionRow, inputs: Inputs) -> None:
+    bucket, day = row.bucket, row.bucket // DAY
+    assert row.content is not None
+    content = world.contents.get((bucket, row.content))
+    if content is None:
+        raise Violation(f"1: bucket {day} names a commit that nobody made")
+    read = fingerprint(Segment(name, crc, 0, 0) for name, crc in content.data)
+    if (read, content.definition) != (inputs.base, inputs.definition):
+        raise Violation(f"1: bucket {day} holds {content}, its row records {inputs}")
+    if row.generation is not None:
+        _check_generation(world, row.generation, f"bucket {day}")
+        if world.disk[row.generation][bucket] != content.data:
+            raise Violation(f"1: generation {row.generation} holds other rows of bucket {day}")
+    if row.state is State.VALID and content.forced < world.forced[day]:
+        raise Violation(f"6: bucket {day} is VALID with data read before the forced mark")
+
+
+def _lives(world: World, reader: Reader) -> bool:
+    lease = world.memory.leases.get(reader.lease)
+    return lease is not None and lease.expires_at > world.clock
+
+
+def _passable(world: World, bucket: int) -> bool:
+    """Whether W may be above a bucket, said again in other words than the rule's."""
+    header, row = world.memory.snapshot().header, world.memory.rows.get(bucket)
+    known = header.source_end is not None and header.source_end >= bucket + DAY - 1
+    return known and row is not None and row.inputs is not None and row.inputs.definition == header.definition
+
+
+def _check_generation(world: World, generation: str, who: str) -> None:
+    if generation not in world.disk or generation in world.broken:
+        raise Violation(f"2: {who} needs generation {generation}, which is not on disk")
+
+
+def check_step(before: World, after: World) -> None:
+    """Invariants 3 (how W moves) and 8; and that a row is replaced only on a look later than its own."""
+    old, new = before.memory, after.memory
+    if old is new or old.header is None or new.header is None:
+        return
+    steps = new.header.version - old.header.version
+    changed = old.rows != new.rows or old.header != new.header
+    if steps != int(changed):
+        raise Violation(f"8: the version moved by {steps} where the map {'' if changed else 'un'}changed")
+    returned = new.header.definition in old.history and new.header.definition != old.header.definition
+    if returned and before.budget.get("adopt") == after.budget.get("adopt"):
+        raise Violation("5: an earlier definition took over again, which the other one can do as well")
+    same = old.header.definition == new.header.definition and old.header.reset_at == new.header.reset_at
+    if same and new.header.watermark < old.header.watermark:
+        raise Violation("3: W went back within a definition")
+    if not all(_passable(after, b) for b in range(old.header.watermark, new.header.watermark, DAY)):
+        raise Violation("3: W moved over a bucket that is not committed, or that the data does not reach")
+    for bucket, row in old.rows.items():
+        replaced = new.rows.get(bucket)
+        if replaced is None or row.content is None or replaced.content in (None, row.content):
+            continue
+        if after.contents[bucket, replaced.content].looked < before.contents[bucket, row.content].looked:
+            raise Violation(f"1: bucket {bucket // DAY} was replaced on a look older than its own")
+
+
+def check_outcomes(
+    after: World, seen: SecondLook, decisions: Mapping[int, rules.Decision], attempt: Attempt
+) -> None:
+    """A bucket that is reported as done holds either the attempt's inputs or the current ones."""
+    for planned in attempt.work:
+        row, outcome = after.memory.rows.get(planned.bucket), decisions[planned.bucket].outcome
+        done = outcome in (Outcome.COMMITTED, Outcome.REPLAY, Outcome.SUPERSEDED)
+        held = None if row is None else row.inputs
+        if done and held not in (planned.inputs, seen.sights[planned.bucket].inputs):
+            raise Violation(
+                f"4: bucket {planned.bucket // DAY} was reported {outcome}, but nobody's data is there"
+            )
+
+
+def check_convergence(world: World) -> None:
+    """Invariants 4 and 5: one look plus finishing its plan mends everything, a second one writes nothing."""
+    if world.memory.header is None:
+        return
+    world = world.evolve(clock=world.clock + LIFETIME, contents={}, actors=())
+    mended = _round(world)
+    _check_matching(mended)
+    again = _round(mended)
+    assert mended.memory.header is not None
+    assert again.memory.header is not None
+    if again.memory.header.version != mended.memory.header.version:
+        raise Violation("5: a second round wrote though nothing had changed")
+
+
+def _round(world: World) -> World:
+    """A look, which may end early, and all the work that is due after it."""
+    header = world.memory.header
+    assert header is not None
+    view, base = world.view(header.definition), world.base
+    engine = Engine(world)
+    snapshot = world.memory.snapshot()
+    if not rules.idle(snapshot.look, str(base.writes), header.version, world.clock):
+        engine.manager.look(view, world.look(base, view.definition, snapshot))
+    world = world.evolve(memory=engine.memory)
+    header, rows = world.memory.snapshot().header, world.memory.rows
+    sights = world.sights(base, view.definition)
+    cutoff = 0 if header.source_end is None else header.source_end + 1
+    due = {b: rules.due(rows.get(b), header, b, s, cutoff) for b, s in sights.items()}
+    engine.manager.revert(view, {b: sights[b] for b, d in due.items() if d is rules.Due.REVERT})
+    work = []
+    for bucket, operation in due.items():
+        inputs, row = sights[bucket].inputs, rows.get(bucket)
+        if operation in (rules.Due.APPEND, rules.Due.OVERWRITE, rules.Due.DELETE) and inputs is not None:
+            work.append(Planned(bucket, None if row is None else row.token, inputs))
+    if work:
+        version = engine.memory.snapshot().header.version
+        attempt = Attempt(f"mend {world.clock} {version}", version, tuple(work))
+        engine.manager.register(view, attempt)
+        here = segments(dict(base.files))
+        staged = {b: Staged(1, 1, 1, tuple(overlapping(here, b, b + DAY))) for b in attempt.buckets}
+        noted = {planned.bucket: planned.token for planned in work}
+        engine.manager.commit_once(view, attempt, staged, SecondLook(sights), noted)
+    return replace(world, memory=engine.memory)
+
+
+def _check_matching(world: World) -> None:
+    header, rows = world.memory.snapshot().header, world.memory.rows
+    sights = world.sights(world.base, header.definition)
+    for bucket, sight in sights.items():
+        row, day = rows.get(bucket), bucket // DAY
+        if sight.inputs is None or (row is not None and row.frozen and sight.missing):
+            continue
+        state = rules.effective_state(row, header)
+        if state is State.VALID and row is not None and row.inputs == sight.inputs:
+            continue
+        reachable = header.source_end is not None and bucket + DAY <= header.source_end + 1
+        if state is State.VACANT and not reachable:
+            continue
+        raise Violation(f"4: bucket {day} is {state} after a look and its plan: {row}")

@@ -1,0 +1,277 @@
+"""Wrong versions of the rules, each the mistake its name says, put in place of the right one for a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mv_assets.state import rules, write
+from mv_assets.state.model import (
+    _SEAL,
+    EMPTY,
+    Declaration,
+    Fingerprint,
+    Generation,
+    GenerationState,
+    Header,
+    LookRecord,
+    Outcome,
+    PartitionRow,
+    Segment,
+    Sight,
+    State,
+)
+from mv_assets.state.registry import Registry
+from mv_assets.state.rules import commit, marks, watermark, work
+from mv_assets.state.writer import MapWriter
+from mv_assets.tables import fingerprint
+from mv_assets_tests import modelled
+from mv_assets_tests.simulation import actors
+from mv_assets_tests.simulation.memory import MemoryMap
+from mv_assets_tests.simulation.world import Reader, World, Writer
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(name: str) -> Callable[[Mutant], Mutant]:
+    def add(function: Mutant) -> Mutant:
+        MUTANTS[name] = function
+        return function
+
+    return add
+
+
+def _everywhere(patch: pytest.MonkeyPatch, name: str, wrong: Callable[..., Any], *modules: Any) -> None:
+    for module in (rules, *modules):
+        patch.setattr(module, name, wrong)
+
+
+@mutant("two-way writer classification")
+def _two_way(patch: pytest.MonkeyPatch) -> None:
+    """What is not mine must be a peer's: drop, and call it a success."""
+    right = commit.decide
+
+    def wrong(*args: Any, **options: Any) -> rules.Decision:
+        decision = right(*args, **options)
+        ours = decision.outcome is Outcome.COMMITTED_STALE
+        return rules.Decision(Outcome.SUPERSEDED) if ours else decision
+
+    _everywhere(patch, "decide", wrong)
+
+
+@mutant("position-only drop below W")
+def _position_only(patch: pytest.MonkeyPatch) -> None:
+    right = commit.decide
+
+    def wrong(
+        row: Any, header: Header, attempt: Any, planned: Any, *args: Any, **options: Any
+    ) -> rules.Decision:
+        if planned.bucket < header.watermark:
+            return rules.Decision(Outcome.SUPERSEDED)
+        return right(row, header, attempt, planned, *args, **options)
+
+    _everywhere(patch, "decide", wrong)
+
+
+@mutant("last write wins")
+def _last_write_wins(patch: pytest.MonkeyPatch) -> None:
+    def wrong(
+        row: Any, header: Any, attempt: Any, planned: Any, staged: Any, *_: Any, now: int, **__: Any
+    ) -> rules.Decision:
+        written = commit._with_data(row, header, attempt, planned, staged, current=True, now=now)
+        return rules.Decision(Outcome.COMMITTED, None, written)
+
+    _everywhere(patch, "decide", wrong)
+
+
+@mutant("no look at commit")
+def _no_look(patch: pytest.MonkeyPatch) -> None:
+    right = actors._seen
+    patch.setattr(actors, "_seen", lambda world, writer: right(world, replace(writer, again=writer.listed)))
+
+
+@mutant("look before the retry loop only")
+def _one_look(patch: pytest.MonkeyPatch) -> None:
+    right = actors.commit
+
+    def wrong(world: World, index: int, writer: Writer) -> actors.Steps:
+        for label, after in right(world, index, writer):
+            moved = after.actors[index]
+            if label == "finds its rows moved" and isinstance(moved, Writer):
+                yield label, after.with_actor(index, replace(moved, at="looked"))
+            else:
+                yield label, after
+
+    patch.setattr(actors, "commit", wrong)
+
+
+@mutant("DELETE removes the row")
+def _delete_removes(patch: pytest.MonkeyPatch) -> None:
+    right = MemoryMap.put_rows
+
+    def wrong(self: MemoryMap, before: Any, after: Iterable[PartitionRow], segments: Any = None) -> None:
+        right(self, before, after := list(after), segments)
+        for row in after:
+            if row.inputs is not None and row.inputs.base == EMPTY and row.state is State.VALID:
+                del self.memory.rows[row.bucket]
+
+    patch.setattr(MemoryMap, "put_rows", wrong)
+
+
+@mutant("REVERT compares the base fingerprint only")
+def _base_only(patch: pytest.MonkeyPatch) -> None:
+    right = marks.revert
+
+    def wrong(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
+        if row is not None and row.inputs is not None and sight.inputs is not None:
+            sight = replace(sight, inputs=replace(row.inputs, base=sight.inputs.base))
+        return right(row, header, sight)
+
+    _everywhere(patch, "revert", wrong, work)
+
+
+@mutant("commit without identity check")
+def _no_identity(patch: pytest.MonkeyPatch) -> None:
+    right = modelled.second_look
+    patch.setattr(actors, "second_look", lambda *args: replace(right(*args), changed={}))
+
+
+@mutant("loser deletes its files")
+def _loser_deletes(patch: pytest.MonkeyPatch) -> None:
+    def wrong(world: World, writer: Writer, decisions: Mapping[int, rules.Decision]) -> World:
+        assert writer.attempt is not None
+        if any(decision.outcome.wrote for decision in decisions.values()):
+            return world
+        disk = {name: data for name, data in world.disk.items() if name != writer.attempt.generation}
+        return world.evolve(disk=disk)
+
+    patch.setattr(actors, "settled", wrong)
+
+
+@mutant("gc without DOOMED")
+def _no_doom(patch: pytest.MonkeyPatch) -> None:
+    right = MemoryMap.put_generation
+
+    def wrong(self: MemoryMap, generation: Generation) -> None:
+        if generation.state is not GenerationState.DOOMED:
+            right(self, generation)
+
+    def forget(self: Registry, view: str, generation: str) -> None:
+        with self._store.write(view) as tx:
+            tx.forget_generation(generation)
+
+    patch.setattr(MemoryMap, "put_generation", wrong)
+    patch.setattr(Registry, "forget", forget)
+
+
+@mutant("forced mark cleared by an older attempt")
+def _older_clears(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commit, "_overtaken", lambda *_: False)
+
+
+@mutant("idle shortcut on the table version alone")
+def _table_alone(patch: pytest.MonkeyPatch) -> None:
+    def wrong(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:  # noqa: ARG001
+        return record is not None and record.table_version == table_version
+
+    _everywhere(patch, "idle", wrong)
+
+
+@mutant("header hash without history")
+def _no_history(patch: pytest.MonkeyPatch) -> None:
+    right = rules.declare
+
+    def wrong(header: Header, history: Mapping[str, str], declaration: Declaration) -> Header | None:  # noqa: ARG001
+        return right(header, {}, declaration)
+
+    _everywhere(patch, "declare", wrong)
+    patch.setattr(MemoryMap, "put_definition", lambda self, d, w, _: self.memory.history.update({d: w}))
+
+
+@mutant("watermark by arrival order")
+def _arrival_order(patch: pytest.MonkeyPatch) -> None:
+    def wrong(header: Header, rows: Iterable[PartitionRow]) -> Header:
+        after = [header.buckets.next(row.bucket) for row in rows if row.inputs is not None]
+        return replace(header, watermark=max([header.watermark, *after]), seal=_SEAL)
+
+    _everywhere(patch, "climb", wrong)
+
+
+@mutant("watermark over a failed bucket")
+def _over_failed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(watermark, "committed", lambda _row, _header: True)
+
+
+@mutant("watermark by wall clock")
+def _wall_clock(patch: pytest.MonkeyPatch) -> None:
+    right = watermark.climb
+
+    def wrong(header: Header, rows: Iterable[PartitionRow]) -> Header:
+        ahead = replace(header, source_end=10**15, seal=_SEAL)
+        return replace(right(ahead, rows), source_end=header.source_end, seal=_SEAL)
+
+    _everywhere(patch, "climb", wrong)
+
+
+@mutant("W and rows in two transactions")
+def _two_transactions(patch: pytest.MonkeyPatch) -> None:
+    """The rows' transaction leaves W for a second one, which a crash in between prevents."""
+    right = write.write_rows
+
+    def wrong(tx: MapWriter, log: Any, before: Header, *args: Any, **options: Any) -> Header:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(rules, "climb", lambda header, _rows: header)
+            return right(tx, log, before, *args, **options)
+
+    patch.setattr("mv_assets.state.manager.write_rows", wrong)
+
+
+@mutant("list then lease")
+def _list_then_lease(patch: pytest.MonkeyPatch) -> None:
+    right = actors.reader_steps
+
+    def wrong(world: World, index: int, reader: Reader) -> actors.Steps:
+        if reader.at == "idle" and reader.reads:
+            pinned = tuple(sorted({r.generation for r in world.memory.rows.values() if r.generation}))
+            yield "reader reads the map", world.with_actor(index, replace(reader, at="listed", pinned=pinned))
+        elif reader.at == "listed":
+            [(_, leased)] = right(world, index, replace(reader, at="idle"))
+            after = leased.actors[index]
+            assert isinstance(after, Reader)
+            yield (
+                "reader takes a lease",
+                leased.with_actor(index, replace(after, at="reading", pinned=reader.pinned)),
+            )
+        else:
+            yield from right(world, index, reader)
+
+    patch.setattr(actors, "reader_steps", wrong)
+
+
+@mutant("exclusive end in overlap")
+def _exclusive_end(patch: pytest.MonkeyPatch) -> None:
+    def wrong(segments: Iterable[Segment], start: int, end: int) -> list[Segment]:
+        return [segment for segment in segments if segment.start_ms < end and segment.end_ms > start]
+
+    for module in (fingerprint, modelled):
+        patch.setattr(module, "overlapping", wrong)
+
+
+@mutant("EMPTY = (0, 0)")
+def _zero_empty(patch: pytest.MonkeyPatch) -> None:
+    for module in (commit, work):
+        patch.setattr(module, "EMPTY", Fingerprint(0, 0))
+
+
+@mutant("forced mark reverted")
+def _forced_reverted(patch: pytest.MonkeyPatch) -> None:
+    right = marks.revert
+
+    def wrong(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
+        return right(row and replace(row, forced=False, seal=_SEAL), header, sight)
+
+    _everywhere(patch, "revert", wrong, work)

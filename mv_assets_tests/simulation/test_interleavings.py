@@ -1,0 +1,31 @@
+"""Every schedule of each model, over the production rules and manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mv_assets_tests.simulation.explorer import Explored, explore
+from mv_assets_tests.simulation.models import MODELS
+
+_DEEP_BOUND = 2_000_000
+
+Report = Callable[[str, object], None]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_schedule_breaks_an_invariant(model: str, record_property: Report) -> None:
+    quick, _ = MODELS[model]
+    explored = explore(quick())
+    record_property("proved", f"{model}: {explored}")
+    assert explored.complete
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("model", MODELS)
+def test_no_longer_schedule_breaks_an_invariant(model: str) -> None:
+    _, deep = MODELS[model]
+    explored: Explored = explore(deep(), _DEEP_BOUND)
+    print(f"\n{model}: {explored}")  # noqa: T201 - minutes pass between two of these
+    assert explored.states > 100_000

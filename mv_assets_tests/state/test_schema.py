@@ -1,0 +1,143 @@
+"""The tables: made on first use, migrated in place, refused if a newer mv_assets wrote them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Connection, create_engine, inspect, text
+
+from mv_assets.errors import SchemaTooNew
+from mv_assets.state import schema
+from mv_assets.state.database import Database
+from mv_assets.state.store import Store
+from mv_assets_tests.harness import Deployment
+from mv_assets_tests.state.faults import Crash, dump
+
+NEXT = schema.VERSION + 1
+
+
+def add_note(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE mv_partition ADD COLUMN note VARCHAR DEFAULT 'none' NOT NULL"))
+
+
+def ask(url: str, question: str) -> list[tuple[object, ...]]:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        answer = [tuple(row) for row in connection.execute(text(question))]
+    engine.dispose()
+    return answer
+
+
+def columns(url: str, table: str) -> list[str]:
+    engine = create_engine(url)
+    names = [column["name"] for column in inspect(engine).get_columns(table)]
+    engine.dispose()
+    return names
+
+
+def migrate(database: Database, version: int, migrations: Mapping[int, schema.Migration]) -> None:
+    with database.write() as connection:
+        schema.bring_up_to_date(connection, database.where, version, migrations)
+
+
+@pytest.fixture
+def used(deployment: Deployment) -> Deployment:
+    """A database with rows in it."""
+    deployment.table.day("a", 1, 0, 2)
+    deployment.look()
+    deployment.refresh(0, 1, 2)
+    return deployment
+
+
+def test_the_tables_are_created_on_first_use(state_url: str) -> None:
+    Store(state_url).close()
+    assert dump(state_url) == {name: [] for name in schema.schema.metadata.tables} | {
+        "mv_schema": [(schema.VERSION,)]
+    }
+    for table in schema.schema.metadata.sorted_tables:
+        assert columns(state_url, table.name) == table.columns.keys()
+
+
+def test_opening_again_changes_nothing(used: Deployment, state_url: str) -> None:
+    before = dump(state_url)
+    Store(state_url).close()
+    assert dump(state_url) == before
+    assert used.watermark == 3
+
+
+def test_a_newer_schema_is_refused(used: Deployment, state_url: str) -> None:
+    with used.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_schema SET version = 99"))
+    before = dump(state_url)
+    with pytest.raises(SchemaTooNew) as refusal:
+        Store(state_url)
+    said = str(refusal.value)
+    assert f"schema version 99, this mv_assets knows up to {schema.VERSION}; upgrade mv_assets" in said
+    assert used.store.database.where in said
+    assert dump(state_url) == before
+
+
+def test_an_older_schema_is_migrated_in_place(used: Deployment, state_url: str) -> None:
+    before = dump(state_url)
+    migrate(used.store.database, NEXT, {NEXT: add_note})
+    assert dump(state_url) == before | {"mv_schema": [(NEXT,)]}
+    assert ask(state_url, "SELECT DISTINCT note FROM mv_partition") == [("none",)]
+    migrate(used.store.database, NEXT, {})
+    with pytest.raises(SchemaTooNew):
+        Store(state_url)
+
+
+def test_migrations_run_one_after_the_other(used: Deployment, state_url: str) -> None:
+    def use_note(connection: Connection) -> None:
+        connection.execute(text("UPDATE mv_partition SET note = 'some'"))
+
+    migrate(used.store.database, NEXT + 1, {NEXT + 1: use_note, NEXT: add_note})
+    assert ask(state_url, "SELECT DISTINCT note FROM mv_partition") == [("some",)]
+    assert ask(state_url, "SELECT version FROM mv_schema") == [(NEXT + 1,)]
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(used: Deployment, state_url: str) -> None:
+    def half(connection: Connection) -> None:
+        add_note(connection)
+        connection.execute(text("DELETE FROM mv_partition"))
+        raise Crash
+
+    before, names = dump(state_url), columns(state_url, "mv_partition")
+    with pytest.raises(Crash):
+        migrate(used.store.database, NEXT, {NEXT: half})
+    assert dump(state_url) == before
+    assert columns(state_url, "mv_partition") == names
+    assert used.watermark == 3
+
+
+def test_two_openers_migrate_once(used: Deployment, state_url: str) -> None:
+    second_is_on_its_way = threading.Event()
+    migrated: list[int] = []
+
+    def slow(connection: Connection) -> None:
+        second_is_on_its_way.wait()
+        migrated.append(NEXT)
+        add_note(connection)
+
+    first_has_the_lock = threading.Event()
+
+    def first(connection: Connection) -> None:
+        first_has_the_lock.set()
+        slow(connection)
+
+    def follow() -> None:
+        first_has_the_lock.wait()
+        other = Database(state_url)
+        second_is_on_its_way.set()
+        migrate(other, NEXT, {NEXT: slow})
+        other.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        openers = [pool.submit(migrate, used.store.database, NEXT, {NEXT: first}), pool.submit(follow)]
+        for opener in openers:
+            opener.result()
+    assert migrated == [NEXT]
+    assert ask(state_url, "SELECT version FROM mv_schema") == [(NEXT,)]
