@@ -26,8 +26,18 @@ from mv_assets.state.model import (
 Record = Mapping[str, Any]
 
 
-def header(record: Record) -> Header:
-    return Header(**record, seal=_SEAL)
+def header(record: Record, prefix: str = "") -> Header:
+    return Header(
+        view=record[f"{prefix}view"],
+        version=record[f"{prefix}version"],
+        watermark=record[f"{prefix}watermark"],
+        width=record[f"{prefix}width"],
+        start=record[f"{prefix}start"],
+        definition=record[f"{prefix}definition"],
+        source_end=record[f"{prefix}source_end"],
+        reset_at=record[f"{prefix}reset_at"],
+        seal=_SEAL,
+    )
 
 
 def header_columns(value: Header) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Log, beat, leave_behind, own_header, uncollected, write_rows
+from mv_assets.state.write import Log, beat, leave_behind, own, uncollected, write_rows
 from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
@@ -231,9 +231,12 @@ class PartitionManager:
             RowsMoved: rows changed since `noted`, so `seen` may be older than they are.
 
         """
+        # With the bucket after the last, which decides whether W can go on beyond this batch.
+        end = view.buckets.next(max(attempt.buckets))
+        read = [*view.buckets.between(min(attempt.buckets), end), end]
         with self._store.write(view.view) as tx:
-            before = own_header(tx, view)
-            rows, generation = tx.rows_and_generation(attempt.buckets, attempt.generation)
+            header, rows, generation = tx.claim(read, attempt.generation)
+            before = own(header, view)
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
             if tokens != noted:
                 raise RowsMoved(view.view, tokens)
@@ -260,8 +263,17 @@ class PartitionManager:
                 leave_behind(tx, generation)
             if written:
                 segments = {bucket: staged[bucket].segments for bucket in written}
-                changed = written.values()
-                write_rows(tx, self._log, before, before, rows, changed, segments=segments, alive=alive)
+                write_rows(
+                    tx,
+                    self._log,
+                    before,
+                    before,
+                    rows,
+                    written.values(),
+                    segments=segments,
+                    alive=alive,
+                    read=read,
+                )
             return decisions
 
     def fail(self, view: Declaration, attempt: Attempt, errors: Mapping[int, str]) -> list[int]:
@@ -328,7 +340,9 @@ class PartitionManager:
         step: Callable[[MapWriter, Header], T],
         profile: Profile | None = None,
     ) -> T:
-        return self._transact(view.view, operation, lambda tx: step(tx, own_header(tx, view)), profile)
+        return self._transact(
+            view.view, operation, lambda tx: step(tx, own(tx.known_header(), view)), profile
+        )
 
     def _mark(
         self, tx: MapWriter, before: Header, seen: Header, marks: Mapping[int, Mark]

@@ -22,7 +22,7 @@ from mv_assets.state.model import (
 )
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
-_CHUNK = 5_000
+CHUNK = 5_000
 
 
 class MapReader:
@@ -63,18 +63,6 @@ class MapReader:
             for record in self._all(statements.ROWS, at_view=self.view, buckets=chunk)
         }
 
-    def rows_and_generation(
-        self, buckets: Sequence[int], name: str
-    ) -> tuple[dict[int, PartitionRow], Generation | None]:
-        """`rows` and `generation` in one round trip, for a commit of few buckets."""
-        if len(buckets) > _CHUNK:
-            return self.rows(buckets), self.generation(name)
-        found = self._all(statements.GENERATION_AND_ROWS, at_view=self.view, buckets=buckets, name=name)
-        if not found:
-            return self.rows(buckets), None
-        rows = {record["bucket"]: codec.row(record) for record in found if record["bucket"] is not None}
-        return rows, codec.generation(found[0], "generation_")
-
     def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
         """Rows in order of their buckets."""
         bucket = schema.partition.c.bucket
@@ -92,7 +80,7 @@ class MapReader:
             yield from (codec.row(record) for record in found)
             if len(found) < length:
                 return
-            bucket, length = found[-1]["bucket"] + 1, min(length * 4, _CHUNK)
+            bucket, length = found[-1]["bucket"] + 1, min(length * 4, CHUNK)
 
     def segments(self, bucket: int) -> tuple[Segment, ...]:
         """The segments that the bucket's data was computed from."""
@@ -153,4 +141,4 @@ class MapReader:
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
     """The values in lists short enough for one statement."""
     listed = list(values)
-    return (listed[at : at + _CHUNK] for at in range(0, len(listed), _CHUNK))
+    return (listed[at : at + CHUNK] for at in range(0, len(listed), CHUNK))

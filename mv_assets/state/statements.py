@@ -7,11 +7,9 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     insert,
-    or_,
     select,
     update,
 )
@@ -25,14 +23,16 @@ def at_view(table: Table) -> ColumnElement[bool]:
 
 
 ROW_COLUMNS = [column for column in schema.partition.c if column.name not in ("view", "segments")]
-GENERATION_COLUMNS = [column.label(f"generation_{column.name}") for column in schema.generation.c]
 
 _partition, _generation = schema.partition, schema.generation
-_among_buckets = _partition.c.bucket.in_(bindparam("buckets", expanding=True))
+# A range, not a list: the text stays the same for any number of buckets, and so does the database's plan.
+_within = _partition.c.bucket.between(bindparam("first"), bindparam("last"))
 
 HEADER = select(schema.view).where(at_view(schema.view))
 LOCKED_HEADER = HEADER.with_for_update()
-ROWS = select(*ROW_COLUMNS).where(at_view(_partition), _among_buckets)
+ROWS = select(*ROW_COLUMNS).where(
+    at_view(_partition), _partition.c.bucket.in_(bindparam("buckets", expanding=True))
+)
 RUN = (
     select(*ROW_COLUMNS)
     .where(at_view(_partition), _partition.c.bucket >= bindparam("from_bucket"))
@@ -40,10 +40,24 @@ RUN = (
     .limit(bindparam("length"))
 )
 GENERATION = select(_generation).where(_generation.c.id == bindparam("name"))
-GENERATION_AND_ROWS = (
-    select(*GENERATION_COLUMNS, *ROW_COLUMNS)
-    .select_from(_generation.outerjoin(_partition, and_(at_view(_partition), _among_buckets)))
-    .where(_generation.c.id == bindparam("name"))
+
+# The header under lock, a generation and some rows. After a wait for the lock PostgreSQL returns the newest
+# header beside older rows; `seen_version`, which is read without the lock, tells.
+_seen = schema.view.alias("seen")
+CLAIM = (
+    select(
+        *(column.label(f"header_{column.name}") for column in schema.view.c),
+        _seen.c.version.label("seen_version"),
+        *(column.label(f"generation_{column.name}") for column in _generation.c),
+        *ROW_COLUMNS,
+    )
+    .select_from(
+        schema.view.join(_seen, _seen.c.view == schema.view.c.view)
+        .outerjoin(_generation, _generation.c.id == bindparam("name"))
+        .outerjoin(_partition, and_(at_view(_partition), _within))
+    )
+    .where(at_view(schema.view))
+    .with_for_update(of=schema.view)
 )
 
 INSERT = {table.name: insert(table) for table in _partition.metadata.sorted_tables}
@@ -56,25 +70,18 @@ PUT_ROW = update(_partition).where(
 PUT_ATTEMPT = update(schema.attempt).where(
     at_view(schema.attempt), schema.attempt.c.bucket == bindparam("at_bucket")
 )
-END_ATTEMPTS = delete(schema.attempt).where(
-    at_view(schema.attempt), schema.attempt.c.bucket.in_(bindparam("buckets", expanding=True))
+END_ATTEMPT = delete(schema.attempt).where(
+    at_view(schema.attempt), schema.attempt.c.bucket == bindparam("at_bucket")
 )
+END_OWN_ATTEMPT = END_ATTEMPT.where(schema.attempt.c.generation == bindparam("at_generation"))
 PUT_GENERATION = update(_generation).where(_generation.c.id == bindparam("name"))
 
-# One statement for both sides of a commit: the generation that rows now name is live, and those of the
-# ones they left that no row names any more are dead.
-_alive = _generation.c.id == bindparam("alive")
-_left = and_(
-    _generation.c.id.in_(bindparam("left", expanding=True)),
-    _generation.c.state == GenerationState.LIVE.value,
-    ~exists().where(_partition.c.generation == _generation.c.id),
-)
-TURN_OVER = (
+BURY = (
     update(_generation)
-    .where(or_(_alive, _left))
-    .values(
-        state=case((_alive, GenerationState.LIVE.value), else_=GenerationState.DEAD.value),
-        dead_since=case((_alive, None), else_=bindparam("version")),
-        files=case((_alive, bindparam("new_files")), else_=_generation.c.files),
+    .where(
+        _generation.c.id == bindparam("left"),
+        _generation.c.state == GenerationState.LIVE.value,
+        ~exists().where(_partition.c.generation == _generation.c.id),
     )
+    .values(state=GenerationState.DEAD.value, dead_since=bindparam("at"))
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from mv_assets.errors import Collected, Fenced
@@ -40,14 +40,13 @@ class Log:
         return Event(named, after.bucket, prior, after.state, after.token, self.clock(), self.who, reason)
 
 
-def own_header(tx: MapWriter, view: Declaration) -> Header:
+def own(header: Header, view: Declaration) -> Header:
     """The view's header, if the caller's definition is the one in force.
 
     Raises:
         Fenced: another definition is.
 
     """
-    header = tx.known_header()
     if header.definition != view.definition:
         raise Fenced(view.view, view.definition, header.definition)
     return header
@@ -64,10 +63,12 @@ def write_rows(
     why: Mapping[int, str] | None = None,
     segments: Mapping[int, tuple[Segment, ...]] | None = None,
     alive: Generation | None = None,
+    read: Iterable[int] = (),
 ) -> Header:
     """Write `changed` over `rows` and the header one version on; returns that header.
 
-    `alive` is the generation, with its files, that the changed rows name from now on.
+    `alive` is the generation, with its files, that the changed rows name from now on. `read` are the
+    buckets that `rows` was read for.
 
     Nothing here depends on the size of the map: W is derived only if the write can have moved it, and
     then by reading upwards from where it stands.
@@ -79,10 +80,23 @@ def write_rows(
     tx.turn_over(alive, sorted(name for name in left if name is not None), before.version + 1)
     tx.put_events(log.of_row(rows.get(row.bucket), row, operation, why.get(row.bucket)) for row in changed)
     if after != before or before.watermark in names:
-        after = rules.climb(after, tx.run_from(after.watermark))
+        known = {bucket: rows.get(bucket) for bucket in read} | {row.bucket: row for row in changed}
+        after = rules.climb(after, _from(tx, after, known))
     after = rules.written(after)
     tx.put_header(before, after)
     return after
+
+
+def _from(tx: MapWriter, header: Header, known: Mapping[int, PartitionRow | None]) -> Iterator[PartitionRow]:
+    """Rows from W upwards: those at hand first, so that most appends need not read again."""
+    bucket = header.watermark
+    while bucket in known:
+        row = known[bucket]
+        if row is None:
+            return
+        yield row
+        bucket = header.buckets.next(bucket)
+    yield from tx.run_from(bucket)
 
 
 def uncollected(tx: MapWriter, name: str) -> Generation:

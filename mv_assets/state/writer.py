@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, update
 
-from mv_assets.errors import CommitConflict
+from mv_assets.errors import CommitConflict, UnknownView
 from mv_assets.state import codec, schema, statements
 from mv_assets.state.model import (
     AttemptRecord,
@@ -20,7 +21,7 @@ from mv_assets.state.model import (
     PartitionRow,
     Segment,
 )
-from mv_assets.state.reader import MapReader, chunks
+from mv_assets.state.reader import CHUNK, MapReader, chunks
 
 
 class MapWriter(MapReader):
@@ -32,6 +33,26 @@ class MapWriter(MapReader):
 
     def header(self) -> Header | None:
         return self._header(statements.LOCKED_HEADER if self._lock else statements.HEADER)
+
+    def claim(
+        self, buckets: Sequence[int], generation: str
+    ) -> tuple[Header, dict[int, PartitionRow], Generation | None]:
+        """`known_header`, `rows` of a run of buckets and `generation`, in one round trip."""
+        if len(buckets) > CHUNK:
+            return self.known_header(), self.rows(buckets), self.generation(generation)
+        at = {"at_view": self.view, "first": buckets[0], "last": buckets[-1], "name": generation}
+        found = self._all(statements.CLAIM, **at)
+        if found and found[0]["seen_version"] != found[0]["header_version"]:
+            found = self._all(statements.CLAIM, **at)
+        if not found:
+            raise UnknownView(self.view)
+        rows = {record["bucket"]: codec.row(record) for record in found if record["bucket"] is not None}
+        named = found[0]["generation_id"] is not None
+        return (
+            codec.header(found[0], "header_"),
+            rows,
+            codec.generation(found[0], "generation_") if named else None,
+        )
 
     def put_header(self, before: Header | None, after: Header) -> None:
         """Write the header if it is still the one that was read."""
@@ -59,7 +80,7 @@ class MapWriter(MapReader):
                 columns["segments"] = codec.segments_text(segments[row.bucket])
             if row.bucket in before:
                 at = {"at_view": self.view, "at_token": before[row.bucket].token}
-                changed.append(columns | at | {"at_bucket": columns.pop("bucket")})
+                changed.append({"at_bucket": columns.pop("bucket"), **columns, **at})
             else:
                 fresh.append(columns)
         self._insert(schema.partition, fresh)
@@ -88,11 +109,10 @@ class MapWriter(MapReader):
 
     def end_attempts(self, buckets: Iterable[int], only_of: str | None = None) -> None:
         """Forget the attempts on buckets, or those among them that belong to one generation."""
-        ended = statements.END_ATTEMPTS
-        if only_of is not None:
-            ended = ended.where(schema.attempt.c.generation == only_of)
-        for chunk in chunks(buckets):
-            self._run(ended, {"at_view": self.view, "buckets": chunk})
+        at = {"at_view": self.view} | ({} if only_of is None else {"at_generation": only_of})
+        ended = [at | {"at_bucket": bucket} for bucket in buckets]
+        if ended:
+            self._run(statements.END_ATTEMPT if only_of is None else statements.END_OWN_ATTEMPT, ended)
 
     def put_look(self, look: LookRecord | None) -> None:
         """Remember the last completed look; None forgets it."""
@@ -114,11 +134,11 @@ class MapWriter(MapReader):
 
     def turn_over(self, alive: Generation | None, left: Iterable[str], version: int) -> None:
         """Rows now name `alive`; of the generations they left, those that no row names are dead."""
-        name = None if alive is None else alive.id
-        files = None if alive is None else codec.files_text(alive.files)
-        for chunk in list(chunks(left)) or ([[]] if alive is not None else []):
-            at = {"alive": name, "left": chunk, "version": version, "new_files": files}
-            self._run(statements.TURN_OVER, at)
+        if alive is not None:
+            self.put_generation(replace(alive, state=GenerationState.LIVE, dead_since=None))
+        left_behind = [{"left": name, "at": version} for name in left]
+        if left_behind:
+            self._run(statements.BURY, left_behind)
 
     def bury_all(self, version: int) -> None:
         """Every live generation of the view that no row names any more is dead."""

@@ -193,10 +193,10 @@ class MemoryMap(MapWriter):
         found = sorted(self.memory.generations.items())
         return [generation for _, generation in found if not states or generation.state in states]
 
-    def rows_and_generation(
-        self, buckets: Sequence[int], name: str
-    ) -> tuple[dict[int, PartitionRow], Generation | None]:
-        return self.rows(buckets), self.generation(name)
+    def claim(
+        self, buckets: Sequence[int], generation: str
+    ) -> tuple[Header, dict[int, PartitionRow], Generation | None]:
+        return self.known_header(), self.rows(buckets), self.generation(generation)
 
     def named(self, generation: str) -> bool:
         return any(row.generation == generation for row in self.memory.rows.values())
