@@ -119,14 +119,14 @@ def segments_text(values: Iterable[Segment]) -> str:
     return _json([[s.name, s.crc, s.start_ms, s.end_ms] for s in values])
 
 
-def generation(record: Record, prefix: str = "") -> Generation:
+def generation(record: Record) -> Generation:
     return Generation(
-        id=record[f"{prefix}id"],
-        view=record[f"{prefix}view"],
-        state=GenerationState(record[f"{prefix}state"]),
-        heartbeat_at=record[f"{prefix}heartbeat_at"],
-        dead_since=record[f"{prefix}dead_since"],
-        files=tuple(DataFile(*fields) for fields in json.loads(record[f"{prefix}files"])),
+        id=record["id"],
+        view=record["view"],
+        state=GenerationState(record["state"]),
+        heartbeat_at=record["heartbeat_at"],
+        dead_since=record["dead_since"],
+        files=tuple(DataFile(*fields) for fields in json.loads(record["files"])),
     )
 
 

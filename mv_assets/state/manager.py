@@ -28,7 +28,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Log, beat, leave_behind, own, uncollected, write_rows
+from mv_assets.state.write import Alive, Log, beat, own, uncollected, write_rows
 from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
@@ -240,7 +240,7 @@ class PartitionManager:
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
             if tokens != noted:
                 raise RowsMoved(view.view, tokens)
-            collected = generation is None or generation.state is GenerationState.DOOMED
+            collected = generation in (None, GenerationState.DOOMED)
             decisions = {
                 planned.bucket: rules.decide(
                     rows.get(planned.bucket),
@@ -258,9 +258,9 @@ class PartitionManager:
             written = {b: d.row for b, d in decisions.items() if d.row is not None}
             self._end_attempt(tx, attempt, written)
             named = any(row.generation == attempt.generation for row in written.values())
-            alive = replace(generation, files=files) if generation is not None and named else None
+            alive = Alive(attempt.generation, files) if named else None
             if alive is None:
-                leave_behind(tx, generation)
+                tx.leave_behind(attempt.generation)
             if written:
                 segments = {bucket: staged[bucket].segments for bucket in written}
                 write_rows(
@@ -302,7 +302,7 @@ class PartitionManager:
         def step(tx: MapWriter) -> None:
             tx.known_header()
             self._end_attempt(tx, attempt, {})
-            leave_behind(tx, tx.generation(attempt.generation))
+            tx.leave_behind(attempt.generation)
 
         self._transact(view, "abandon", step)
 
@@ -312,13 +312,14 @@ class PartitionManager:
         """Let rows name a copy of their generation; rows that moved on keep what they have."""
 
         def step(tx: MapWriter) -> list[int]:
-            before, target = tx.known_header(), uncollected(tx, copy)
+            before = tx.known_header()
+            uncollected(tx, copy)
             rows = tx.rows(buckets)
             moved = _changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
             if not moved:
-                leave_behind(tx, target)
+                tx.leave_behind(copy)
                 return []
-            alive, changed = replace(target, files=tuple(files)), moved.values()
+            alive, changed = Alive(copy, tuple(files)), moved.values()
             write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, alive=alive)
             return list(moved)
 

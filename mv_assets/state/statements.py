@@ -7,9 +7,11 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     delete,
     exists,
     insert,
+    or_,
     select,
     update,
 )
@@ -48,7 +50,7 @@ CLAIM = (
     select(
         *(column.label(f"header_{column.name}") for column in schema.view.c),
         _seen.c.version.label("seen_version"),
-        *(column.label(f"generation_{column.name}") for column in _generation.c),
+        _generation.c.state.label("generation_state"),
         *ROW_COLUMNS,
     )
     .select_from(
@@ -76,12 +78,34 @@ END_ATTEMPT = delete(schema.attempt).where(
 END_OWN_ATTEMPT = END_ATTEMPT.where(schema.attempt.c.generation == bindparam("at_generation"))
 PUT_GENERATION = update(_generation).where(_generation.c.id == bindparam("name"))
 
+ENLIVEN = (
+    update(_generation)
+    .where(_generation.c.id == bindparam("alive"))
+    .values(state=GenerationState.LIVE.value, dead_since=None, files=bindparam("new_files"))
+)
+_dead = and_(
+    _generation.c.id == bindparam("left"),
+    _generation.c.state == GenerationState.LIVE.value,
+    ~exists().where(_partition.c.generation == bindparam("left")),
+)
 BURY = (
     update(_generation)
-    .where(
-        _generation.c.id == bindparam("left"),
-        _generation.c.state == GenerationState.LIVE.value,
-        ~exists().where(_partition.c.generation == _generation.c.id),
+    .where(_dead)
+    .values(state=GenerationState.DEAD.value, dead_since=bindparam("at_version"))
+)
+# Both at once, as an overwrite needs them: a round trip less.
+_alive = _generation.c.id == bindparam("alive")
+TURN_OVER = (
+    update(_generation)
+    .where(or_(_alive, _dead))
+    .values(
+        state=case((_alive, GenerationState.LIVE.value), else_=GenerationState.DEAD.value),
+        dead_since=case((_alive, None), else_=bindparam("at_version")),
+        files=case((_alive, bindparam("new_files")), else_=_generation.c.files),
     )
-    .values(state=GenerationState.DEAD.value, dead_since=bindparam("at"))
+)
+LEAVE_BEHIND = (
+    update(_generation)
+    .where(_generation.c.id == bindparam("name"), _generation.c.state == GenerationState.STAGED.value)
+    .values(state=GenerationState.DEAD.value, dead_since=0)
 )

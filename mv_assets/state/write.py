@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from mv_assets.errors import Collected, Fenced
 from mv_assets.state import rules
 from mv_assets.state.model import (
+    DataFile,
     Declaration,
     Event,
     Generation,
@@ -40,6 +41,14 @@ class Log:
         return Event(named, after.bucket, prior, after.state, after.token, self.clock(), self.who, reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A generation that comes alive with a write, and the files it consists of."""
+
+    name: str
+    files: tuple[DataFile, ...]
+
+
 def own(header: Header, view: Declaration) -> Header:
     """The view's header, if the caller's definition is the one in force.
 
@@ -62,13 +71,13 @@ def write_rows(
     operation: Operation | None = None,
     why: Mapping[int, str] | None = None,
     segments: Mapping[int, tuple[Segment, ...]] | None = None,
-    alive: Generation | None = None,
+    alive: Alive | None = None,
     read: Iterable[int] = (),
 ) -> Header:
     """Write `changed` over `rows` and the header one version on; returns that header.
 
-    `alive` is the generation, with its files, that the changed rows name from now on. `read` are the
-    buckets that `rows` was read for.
+    `alive` is the generation that changed rows name from now on. `read` are the buckets that `rows` was
+    read for.
 
     Nothing here depends on the size of the map: W is derived only if the write can have moved it, and
     then by reading upwards from where it stands.
@@ -77,7 +86,11 @@ def write_rows(
     tx.put_rows(rows, changed, segments)
     names = {row.bucket: row.generation for row in changed}
     left = {row.generation for b, row in rows.items() if b in names and row.generation != names[b]}
-    tx.turn_over(alive, sorted(name for name in left if name is not None), before.version + 1)
+    left_names = sorted(name for name in left if name is not None)
+    if alive is None:
+        tx.bury(left_names, before.version + 1)
+    else:
+        tx.enliven(alive.name, alive.files, left_names, before.version + 1)
     tx.put_events(log.of_row(rows.get(row.bucket), row, operation, why.get(row.bucket)) for row in changed)
     if after != before or before.watermark in names:
         known = {bucket: rows.get(bucket) for bucket in read} | {row.bucket: row for row in changed}
@@ -115,12 +128,6 @@ def uncollected(tx: MapWriter, name: str) -> Generation:
 def beat(tx: MapWriter, name: str) -> None:
     """The attempt that makes the generation is still running; Collected if that is in vain."""
     tx.put_generation(replace(uncollected(tx, name), heartbeat_at=tx.now()))
-
-
-def leave_behind(tx: MapWriter, generation: Generation | None) -> None:
-    """An attempt ended and no row names its generation: dead, and for gc alone to delete."""
-    if generation is not None and generation.state is GenerationState.STAGED:
-        tx.put_generation(replace(generation, state=GenerationState.DEAD, dead_since=0))
 
 
 def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, update
@@ -12,6 +11,7 @@ from mv_assets.errors import CommitConflict, UnknownView
 from mv_assets.state import codec, schema, statements
 from mv_assets.state.model import (
     AttemptRecord,
+    DataFile,
     Event,
     Generation,
     GenerationState,
@@ -36,10 +36,11 @@ class MapWriter(MapReader):
 
     def claim(
         self, buckets: Sequence[int], generation: str
-    ) -> tuple[Header, dict[int, PartitionRow], Generation | None]:
-        """`known_header`, `rows` of a run of buckets and `generation`, in one round trip."""
+    ) -> tuple[Header, dict[int, PartitionRow], GenerationState | None]:
+        """`known_header`, `rows` of a run of buckets and the state of a generation, in one round trip."""
         if len(buckets) > CHUNK:
-            return self.known_header(), self.rows(buckets), self.generation(generation)
+            named = self.generation(generation)
+            return self.known_header(), self.rows(buckets), None if named is None else named.state
         at = {"at_view": self.view, "first": buckets[0], "last": buckets[-1], "name": generation}
         found = self._all(statements.CLAIM, **at)
         if found and found[0]["seen_version"] != found[0]["header_version"]:
@@ -47,12 +48,9 @@ class MapWriter(MapReader):
         if not found:
             raise UnknownView(self.view)
         rows = {record["bucket"]: codec.row(record) for record in found if record["bucket"] is not None}
-        named = found[0]["generation_id"] is not None
-        return (
-            codec.header(found[0], "header_"),
-            rows,
-            codec.generation(found[0], "generation_") if named else None,
-        )
+        state = found[0]["generation_state"]
+        header = codec.header(found[0], "header_")
+        return header, rows, None if state is None else GenerationState(state)
 
     def put_header(self, before: Header | None, after: Header) -> None:
         """Write the header if it is still the one that was read."""
@@ -132,18 +130,27 @@ class MapWriter(MapReader):
     def forget_generation(self, name: str) -> None:
         self._connection.execute(delete(schema.generation).where(schema.generation.c.id == name))
 
-    def turn_over(self, alive: Generation | None, left: Iterable[str], version: int) -> None:
-        """Rows now name `alive`; of the generations they left, those that no row names are dead."""
-        if alive is not None:
-            self.put_generation(replace(alive, state=GenerationState.LIVE, dead_since=None))
-        left_behind = [{"left": name, "at": version} for name in left]
-        if left_behind:
-            self._run(statements.BURY, left_behind)
+    def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
+        """Rows name a generation from now on, and have left others: `bury` these."""
+        at = {"alive": name, "new_files": codec.files_text(files)}
+        if left:
+            self._run(statements.TURN_OVER, [at | {"left": old, "at_version": version} for old in left])
+        else:
+            self._run(statements.ENLIVEN, at)
+
+    def bury(self, left: Sequence[str], version: int) -> None:
+        """Those of the generations that no row names any more are dead since `version`."""
+        if left:
+            self._run(statements.BURY, [{"left": old, "at_version": version} for old in left])
+
+    def leave_behind(self, name: str) -> None:
+        """The attempt ended and no row names its generation: dead, and for gc alone to delete."""
+        self._run(statements.LEAVE_BEHIND, {"name": name})
 
     def bury_all(self, version: int) -> None:
         """Every live generation of the view that no row names any more is dead."""
         live = [generation.id for generation in self.generations(GenerationState.LIVE)]
-        self.turn_over(None, live, version)
+        self.bury(live, version)
 
     def put_lease(self, lease: Lease) -> None:
         """Insert the lease, or renew it."""

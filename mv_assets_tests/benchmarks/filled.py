@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 
-from sqlalchemy import bindparam, insert, text, update
+from sqlalchemy import insert, text, update
 
 from mv_assets.errors import CommitConflict
 from mv_assets.state import codec, schema
@@ -40,10 +40,6 @@ VIEW = Declaration("sales_by_hour", "d" * 32, "1h", 0)
 BUCKETS_A_GENERATION = 100
 _CHUNK = 5_000
 _FAR = 1_000_000 * HOUR
-# Built once, as the store's own statements are.
-_BARE = update(schema.view).where(
-    schema.view.c.view == "bare", schema.view.c.version == bindparam("at_version")
-)
 
 
 class FilledView:
@@ -109,10 +105,14 @@ class FilledView:
             raise CommitConflict(f"{decision.outcome} instead of {operation}")
 
     def _bare_update(self) -> None:
-        version = self._bare_version
-        at = {"at_version": version, "version": version + 1, "watermark": version * HOUR}
+        table, version = schema.view, self._bare_version
         with self.store.database.write() as connection:
-            if connection.execute(_BARE, at).rowcount != 1:
+            changed = (
+                update(table)
+                .where(table.c.view == "bare", table.c.version == version)
+                .values(version=version + 1, watermark=version * HOUR)
+            )
+            if connection.execute(changed).rowcount != 1:
                 raise CommitConflict("the bare row was changed by another writer")
         self._bare_version += 1
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from mv_assets.errors import CommitConflict
 from mv_assets.state.model import (
     AttemptRecord,
+    DataFile,
     Event,
     Generation,
     GenerationState,
@@ -195,8 +196,9 @@ class MemoryMap(MapWriter):
 
     def claim(
         self, buckets: Sequence[int], generation: str
-    ) -> tuple[Header, dict[int, PartitionRow], Generation | None]:
-        return self.known_header(), self.rows(buckets), self.generation(generation)
+    ) -> tuple[Header, dict[int, PartitionRow], GenerationState | None]:
+        found = self.generation(generation)
+        return self.known_header(), self.rows(buckets), None if found is None else found.state
 
     def named(self, generation: str) -> bool:
         return any(row.generation == generation for row in self.memory.rows.values())
@@ -261,14 +263,23 @@ class MemoryMap(MapWriter):
     def forget_generation(self, name: str) -> None:
         self.memory.generations.pop(name, None)
 
-    def turn_over(self, alive: Generation | None, left: Iterable[str], version: int) -> None:
-        generations = self.memory.generations
-        if alive is not None:
-            generations[alive.id] = replace(alive, state=GenerationState.LIVE, dead_since=None)
+    def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
+        found = self.memory.generations.get(name)
+        if found is not None:
+            alive = replace(found, state=GenerationState.LIVE, dead_since=None, files=tuple(files))
+            self.memory.generations[name] = alive
+        self.bury(left, version)
+
+    def bury(self, left: Sequence[str], version: int) -> None:
         for name in left:
-            found = generations.get(name)
+            found = self.memory.generations.get(name)
             if found is not None and found.state is GenerationState.LIVE and not self.named(name):
-                generations[name] = replace(found, state=GenerationState.DEAD, dead_since=version)
+                self.memory.generations[name] = replace(found, state=GenerationState.DEAD, dead_since=version)
+
+    def leave_behind(self, name: str) -> None:
+        found = self.memory.generations.get(name)
+        if found is not None and found.state is GenerationState.STAGED:
+            self.memory.generations[name] = replace(found, state=GenerationState.DEAD, dead_since=0)
 
     def put_lease(self, lease: Lease) -> None:
         held = self.memory.leases.get(lease.id)
