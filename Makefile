@@ -44,4 +44,4 @@ java:
 	fi
 
 clean:
-	rm -rf $(VENV) .dagster .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

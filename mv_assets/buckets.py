@@ -64,6 +64,11 @@ class Buckets:
     def is_start(self, time: int) -> bool:
         return self.floor(time) == time
 
+    def check(self, time: int) -> None:
+        """Refuse, with BucketError, a time that is not the start of a bucket."""
+        if not self.is_start(time):
+            raise self._not_a_start(iso(time), time)
+
     def between(self, start: int, end: int) -> Iterator[int]:
         """Starts of the buckets that overlap `[start, end)`."""
         bucket = self.floor(start)
@@ -73,8 +78,7 @@ class Buckets:
 
     def key(self, start: int) -> str:
         """The bucket's name, which is its Dagster partition key: `2024-01-31` or `2024-01-31T15:30`."""
-        if not self.is_start(start):
-            raise self._not_a_start(iso(start), start)
+        self.check(start)
         when = _utc(start)
         return (
             when.strftime("%Y-%m-%d").zfill(10) if self._by_day else when.isoformat(timespec="minutes")[:16]
@@ -84,9 +88,9 @@ class Buckets:
         """The start that a key names; the inverse of `key`."""
         try:
             when = datetime.fromisoformat(key)
-        except ValueError:
+            when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+        except (ValueError, OverflowError):
             raise BucketError(f"{key!r} is not a bucket; write it as {self.key(self.floor(0))}") from None
-        when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
         start = (when - _EPOCH_UTC) // timedelta(milliseconds=1)
         if not self.is_start(start):
             raise self._not_a_start(repr(key), start)
@@ -104,7 +108,7 @@ class Buckets:
 @lru_cache(maxsize=64)
 def _parse(width: str) -> Buckets:
     allowed = "use minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w or 1mo"
-    found = re.fullmatch(r"([1-9][0-9]*)(m|h|d|w|mo)", width)
+    found = re.fullmatch(r"([1-9][0-9]{0,3})(m|h|d|w|mo)", width)
     if found is None:
         raise BucketError(f"{width!r} is not a bucket width; {allowed}")
     count, unit = int(found[1]), found[2]

@@ -87,7 +87,7 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
         "duration_ms": value.duration_ms,
         "operation": None if value.operation is None else value.operation.value,
         "refreshed_at": value.refreshed_at,
-        "reason": value.reason,
+        "reason": _text(value.reason),
         "forced": value.forced,
         "forced_at": value.forced_at,
         "frozen": value.frozen,
@@ -159,7 +159,7 @@ def attempt_columns(value: AttemptRecord) -> dict[str, Any]:
     return {
         "count": value.count,
         "generation": value.generation,
-        "last_error": value.last_error,
+        "last_error": _text(value.last_error),
         "retry_after": value.retry_after,
         "inputs": inputs_text(value.inputs),
     }
@@ -191,12 +191,19 @@ def event_columns(value: Event) -> dict[str, Any]:
         "version": value.version,
         "at": value.at,
         "who": value.who,
-        "why": value.why,
+        "why": _text(value.why),
     }
 
 
 def _print(value: Fingerprint) -> list[int]:
     return [value.segment_count, value.crc]
+
+
+def _text(value: str | None) -> str | None:
+    """Free text as every database can hold it: it may name a file whose name is not UTF-8."""
+    if value is None:
+        return None
+    return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def _json(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import URL, BigInteger, Connection, Engine, cast, create_engine, event, func, make_url, select
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mv_assets.errors import CommitConflict, StateError, StateNotWritable, StateUnavailable
@@ -121,6 +121,8 @@ class Database:
             raise self._ours(error) from error
         except sqlite3.Error as error:
             raise self._of_sqlite(error, str(error)) from error
+        except (OverflowError, UnicodeError) as error:
+            raise StateError(f"{self.where}: a value that no column can hold ({error})") from error
         except PoolTimeout as error:
             raise StateUnavailable(f"{self.where}: no free connection ({error})") from error
 
@@ -144,7 +146,8 @@ class Database:
         if code in ("25006", "53100", "42501"):
             return self._not_writable(said)
         # Serialization, deadlock, lock timeout, too many connections, shutdown, lost or refused connection.
-        if error.connection_invalidated or code[:2] in ("08", "40", "55", "57") or code in ("53300", ""):
+        lost = error.connection_invalidated or (not code and isinstance(error, OperationalError))
+        if lost or code[:2] in ("08", "40", "55", "57") or code == "53300":
             return StateUnavailable(f"{self.where}: {said}")
         return StateError(f"{self.where}: {said}")
 

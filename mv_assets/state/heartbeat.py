@@ -7,11 +7,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from mv_assets.errors import MvError
+from mv_assets.errors import MvError, StateError
 
 
 class Heartbeat:
-    """Calls `beat` until the block ends. A beat that fails is repeated: the database decides what expired."""
+    """Calls `beat`, which should try once, until the block ends or there is nothing left to keep alive.
+
+    A beat that the database could not take is repeated at the next turn: its clock decides what expired.
+    """
 
     def __init__(self, every_s: float, beat: Callable[[], object]) -> None:
         self._every_s = every_s
@@ -33,5 +36,7 @@ class Heartbeat:
         while not self._stop.wait(self._every_s):
             try:
                 self._beat()
-            except MvError:
+            except StateError:
                 continue
+            except MvError:
+                return

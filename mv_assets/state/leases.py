@@ -46,22 +46,20 @@ class Leases:
             LeaseExpired: it ran out before; what it protected may be gone.
 
         """
+        return self._retry.run(self._retry.critical, lease.view, "renew lease", lambda: self._renew(lease))
 
-        def once() -> Lease:
-            with self._store.write(lease.view, lock=False) as tx:
-                now = tx.now()
-                if not any(held.id == lease.id and held.expires_at > now for held in tx.leases()):
-                    raise LeaseExpired(lease.view)
-                renewed = replace(lease, expires_at=now + self._ttl_ms)
-                tx.put_lease(renewed)
-                return renewed
-
-        return self._retry.run(self._retry.critical, lease.view, "renew lease", once)
+    def _renew(self, lease: Lease) -> Lease:
+        with self._store.write(lease.view, lock=False) as tx:
+            now = tx.now()
+            renewed = replace(lease, expires_at=now + self._ttl_ms)
+            if not tx.renew_lease(renewed, now):
+                raise LeaseExpired(lease.view)
+            return renewed
 
     def release(self, lease: Lease) -> None:
         def once() -> None:
             with self._store.write(lease.view, lock=False) as tx:
-                tx.delete_leases([lease.id])
+                tx.release_lease(lease.id)
 
         self._retry.run(self._retry.critical, lease.view, "release lease", once)
 
@@ -75,7 +73,7 @@ class Leases:
         """
         lease = self.acquire(view)
         try:
-            with Heartbeat(self._ttl_ms / 3000, lambda: self.renew(lease)):
+            with Heartbeat(self._ttl_ms / 3000, lambda: self._renew(lease)):
                 yield Pinned(lease, self._store.snapshot(view, start, end))
         except Exception as error:
             self._confirm(lease, error)
@@ -93,6 +91,10 @@ class Leases:
             self.renew(lease)
         except LeaseExpired as expired:
             raise expired from error
+        except StateError:
+            # Whether it lived can't be told; the block's own error says more, if there is one.
+            if error is None:
+                raise
 
 
 @dataclass(frozen=True, slots=True)

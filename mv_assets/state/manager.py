@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from mv_assets.errors import RowsMoved
 from mv_assets.state import rules
 from mv_assets.state.model import (
     Attempt,
-    AttemptRecord,
     DataFile,
     Declaration,
     Generation,
     GenerationState,
     Header,
-    Inputs,
     Look,
     LookRecord,
     Mark,
@@ -28,7 +25,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Alive, Log, beat, own, uncollected, write_rows
+from mv_assets.state.write import Alive, Log, beat, claim, own, uncollected, write_rows
 from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
@@ -150,7 +147,7 @@ class PartitionManager:
                 fresh = {row.bucket: row for row in self._uncovered(before, after)}
             forced = {bucket: rules.force(rows.get(bucket), after, bucket, reason) for bucket in wanted}
             tx.end_attempts(wanted)
-            write_rows(tx, self._log, before, after, rows, (fresh | forced).values(), Operation.FORCE)
+            write_rows(tx, self._log, before, after, rows, (fresh | forced).values())
             return wanted
 
         return self._write(view, "force", step)
@@ -180,8 +177,11 @@ class PartitionManager:
                 beat(tx, name)
                 return
             tx.add_generation(Generation(name, view.view, GenerationState.STAGED, tx.now()))
-            records = tx.attempts(attempt.buckets)
-            tx.put_attempts(records, {b: _attempted(records.get(b), attempt) for b in attempt.buckets})
+            records, now = tx.attempts(attempt.buckets), self._clock()
+            begun = {
+                p.bucket: rules.attempted(records.get(p.bucket), name, p.inputs, now) for p in attempt.work
+            }
+            tx.put_attempts(records, begun)
 
         self._write(view, "register", step)
 
@@ -205,11 +205,12 @@ class PartitionManager:
         if not attempt.work:
             return {}
         noted = {planned.bucket: planned.token for planned in attempt.work}
+        files = tuple(files)
 
         def once() -> dict[int, rules.Decision]:
             seen = look_again()
             try:
-                return self.commit_once(view, attempt, staged, seen, noted, tuple(files))
+                return self.commit_once(view, attempt, staged, seen, noted, files)
             except RowsMoved as moved:
                 noted.update(moved.tokens)
                 raise
@@ -232,11 +233,9 @@ class PartitionManager:
 
         """
         # With the bucket after the last, which decides whether W can go on beyond this batch.
-        end = view.buckets.next(max(attempt.buckets))
-        read = [*view.buckets.between(min(attempt.buckets), end), end]
+        read = [*sorted(attempt.buckets), view.buckets.next(max(attempt.buckets))]
         with self._store.write(view.view) as tx:
-            header, rows, generation = tx.claim(read, attempt.generation)
-            before = own(header, view)
+            before, rows, generation = claim(tx, view, read, attempt.generation)
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
             if tokens != noted:
                 raise RowsMoved(view.view, tokens)
@@ -280,7 +279,6 @@ class PartitionManager:
         """Record why buckets of an attempt could not be computed, and when to try again."""
         if not errors:
             return []
-        inputs = {planned.bucket: planned.inputs for planned in attempt.work}
 
         def step(tx: MapWriter, before: Header) -> list[int]:
             # An attempt that no longer stands in the records was reported, forced or dropped meanwhile.
@@ -289,8 +287,9 @@ class PartitionManager:
             failed = _changes({b: rules.fail(rows.get(b), before, b, attempt, errors[b]) for b in records})
             tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
             if failed:
-                kept = {b: self._failed(records[b], errors[b], inputs[b]) for b in failed}
-                tx.put_attempts(records, kept)
+                tx.put_attempts(
+                    records, {b: rules.failed(records[b], errors[b], self._clock()) for b in failed}
+                )
                 write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
             return list(failed)
 
@@ -301,7 +300,11 @@ class PartitionManager:
 
         def step(tx: MapWriter) -> None:
             tx.known_header()
-            self._end_attempt(tx, attempt, {})
+            found = tx.attempts(attempt.buckets)
+            own_records = {b: r for b, r in found.items() if r.generation == attempt.generation}
+            before = {b: rules.abandoned(record) for b, record in own_records.items()}
+            tx.put_attempts(found, {b: record for b, record in before.items() if record is not None})
+            tx.end_attempts([b for b, record in before.items() if record is None])
             tx.leave_behind(attempt.generation)
 
         self._transact(view, "abandon", step)
@@ -310,6 +313,7 @@ class PartitionManager:
         self, view: str, copied: str, copy: str, buckets: Iterable[int], files: Iterable[DataFile]
     ) -> list[int]:
         """Let rows name a copy of their generation; rows that moved on keep what they have."""
+        buckets, files = tuple(buckets), tuple(files)
 
         def step(tx: MapWriter) -> list[int]:
             before = tx.known_header()
@@ -319,7 +323,7 @@ class PartitionManager:
             if not moved:
                 tx.leave_behind(copy)
                 return []
-            alive, changed = Alive(copy, tuple(files)), moved.values()
+            alive, changed = Alive(copy, files), moved.values()
             write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, alive=alive)
             return list(moved)
 
@@ -360,14 +364,23 @@ class PartitionManager:
     def _change_definition(
         self, tx: MapWriter, before: Header, after: Header, operation: Operation
     ) -> Header:
-        """Rows of the other definition count as STALE from now on; of another width they mean nothing."""
+        """Rows of the other definition count as STALE from now on; of another width they mean nothing.
+
+        Rows that an adopted definition finds again were not looked at meanwhile: they are marked, and the
+        next plan reverts those that still match.
+        """
+        rows: dict[int, PartitionRow] = {}
         if after.width != before.width:
             tx.delete_rows()
             tx.bury_all(before.version + 1)
+        elif operation is Operation.ADOPT:
+            rows = {row.bucket: row for row in tx.rows_between()}
+        event = Mark("its definition was adopted again")
+        marked = _changes({b: rules.mark(row, after, b, event) for b, row in rows.items()})
         tx.end_attempts(tx.attempts())
         tx.put_look(None)
         tx.put_events([self._log.of_view(operation, before.version + 1, f"definition {after.definition}")])
-        return write_rows(tx, self._log, before, after, {}, ())
+        return write_rows(tx, self._log, before, after, rows, marked.values())
 
     def _uncovered(self, before: Header, after: Header) -> list[PartitionRow]:
         """Buckets that an earlier start brings in below W: STALE without data, not silently missing."""
@@ -375,21 +388,11 @@ class PartitionManager:
         brought_in = after.buckets.between(after.start, before.start)
         return list(_changes({b: rules.mark(None, after, b, event) for b in brought_in}).values())
 
-    def _failed(self, record: AttemptRecord, error: str, inputs: Inputs) -> AttemptRecord:
-        retry_after = self._clock() + rules.retry_delay(record.count)
-        return AttemptRecord(record.count, None, error, retry_after, inputs)
-
     def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:
         """Success ends every attempt on a bucket, anything else only the caller's own."""
         tx.end_attempts(written)
         rest = [bucket for bucket in attempt.buckets if bucket not in written]
         tx.end_attempts(rest, only_of=attempt.generation)
-
-
-def _attempted(record: AttemptRecord | None, attempt: Attempt) -> AttemptRecord:
-    if record is None:
-        return AttemptRecord(1, attempt.generation)
-    return replace(record, count=record.count + 1, generation=attempt.generation)
 
 
 def _changes(decided: Mapping[int, PartitionRow | None]) -> dict[int, PartitionRow]:

@@ -109,7 +109,7 @@ class MapReader:
         return [codec.event(record) for record in self._all(wanted)]
 
     def generation(self, name: str) -> Generation | None:
-        found = self._all(statements.GENERATION, name=name)
+        found = self._all(statements.GENERATION, at_view=self.view, name=name)
         return codec.generation(found[0]) if found else None
 
     def generations(self, *states: GenerationState) -> list[Generation]:

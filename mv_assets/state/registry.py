@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from mv_assets.errors import Refused
 from mv_assets.state.heartbeat import Heartbeat
-from mv_assets.state.model import Generation, GenerationState, Lease
+from mv_assets.state.model import Generation, GenerationState
 from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
 from mv_assets.state.write import beat
-from mv_assets.state.writer import MapWriter
 
 
 class Registry:
@@ -43,17 +39,16 @@ class Registry:
             Collected: gc took it for dead; stop staging.
 
         """
-
-        def once() -> None:
-            with self._store.write(view) as tx:
-                tx.known_header()
-                beat(tx, generation)
-
-        self._retry.run(self._retry.critical, view, "heartbeat", once)
+        self._retry.run(self._retry.critical, view, "heartbeat", lambda: self._beat(view, generation))
 
     def keep_alive(self, view: str, generation: str) -> Heartbeat:
         """Beats while the block runs."""
-        return Heartbeat(self._lifetime_ms / 3000, lambda: self.beat(view, generation))
+        return Heartbeat(self._lifetime_ms / 3000, lambda: self._beat(view, generation))
+
+    def _beat(self, view: str, generation: str) -> None:
+        with self._store.write(view) as tx:
+            tx.known_header()
+            beat(tx, generation)
 
     def doom(self, view: str) -> list[Generation]:
         """Generations to delete, then to `forget`: newly doomed ones and those of a gc that was cut short.
@@ -64,8 +59,12 @@ class Registry:
 
         def once() -> list[Generation]:
             with self._store.write(view) as tx:
-                tx.known_header()
-                return self._doom(tx)
+                header, now = tx.known_header(), tx.now()
+                # In this order: a lease that is renewed meanwhile is waited for, and then seen.
+                tx.end_leases(now)
+                oldest = min((lease.version for lease in tx.leases()), default=header.version)
+                tx.doom(now - self._lifetime_ms, oldest)
+                return tx.generations(GenerationState.DOOMED)
 
         return self._retry.run(self._retry.critical, view, "gc", once)
 
@@ -86,22 +85,5 @@ class Registry:
 
         self._retry.run(self._retry.critical, view, "gc", once)
 
-    def _doom(self, tx: MapWriter) -> list[Generation]:
-        now = tx.now()
-        leases = tx.leases()
-        live = [lease for lease in leases if lease.expires_at > now]
-        tx.delete_leases(lease.id for lease in leases if lease.expires_at <= now)
-        doomed = tx.generations(GenerationState.DOOMED)
-        for generation in tx.generations(GenerationState.STAGED, GenerationState.DEAD):
-            if self._expired(generation, now) and _unseen(generation, live) and not tx.named(generation.id):
-                tx.put_generation(replace(generation, state=GenerationState.DOOMED))
-                doomed.append(generation)
-        return doomed
-
     def _expired(self, generation: Generation, now: int) -> bool:
         return now - generation.heartbeat_at >= self._lifetime_ms
-
-
-def _unseen(generation: Generation, leases: Iterable[Lease]) -> bool:
-    """No reader started before the last row left the generation."""
-    return all(lease.version >= (generation.dead_since or 0) for lease in leases)

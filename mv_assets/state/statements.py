@@ -10,6 +10,7 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    func,
     insert,
     or_,
     select,
@@ -41,10 +42,11 @@ RUN = (
     .order_by(_partition.c.bucket)
     .limit(bindparam("length"))
 )
-GENERATION = select(_generation).where(_generation.c.id == bindparam("name"))
+GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
 
 # The header under lock, a generation and some rows. After a wait for the lock PostgreSQL returns the newest
-# header beside older rows; `seen_version`, which is read without the lock, tells.
+# header beside older rows; `seen_version`, which is read without the lock, tells. A generation that gc
+# doomed meanwhile shows when it is to be enlivened.
 _seen = schema.view.alias("seen")
 CLAIM = (
     select(
@@ -55,7 +57,7 @@ CLAIM = (
     )
     .select_from(
         schema.view.join(_seen, _seen.c.view == schema.view.c.view)
-        .outerjoin(_generation, _generation.c.id == bindparam("name"))
+        .outerjoin(_generation, and_(at_view(_generation), _generation.c.id == bindparam("name")))
         .outerjoin(_partition, and_(at_view(_partition), _within))
     )
     .where(at_view(schema.view))
@@ -78,10 +80,12 @@ END_ATTEMPT = delete(schema.attempt).where(
 END_OWN_ATTEMPT = END_ATTEMPT.where(schema.attempt.c.generation == bindparam("at_generation"))
 PUT_GENERATION = update(_generation).where(_generation.c.id == bindparam("name"))
 
+_alive = and_(_generation.c.id == bindparam("alive"), _generation.c.state != GenerationState.DOOMED.value)
 ENLIVEN = (
     update(_generation)
-    .where(_generation.c.id == bindparam("alive"))
+    .where(_alive)
     .values(state=GenerationState.LIVE.value, dead_since=None, files=bindparam("new_files"))
+    .returning(_generation.c.id)
 )
 _dead = and_(
     _generation.c.id == bindparam("left"),
@@ -94,7 +98,6 @@ BURY = (
     .values(state=GenerationState.DEAD.value, dead_since=bindparam("at_version"))
 )
 # Both at once, as an overwrite needs them: a round trip less.
-_alive = _generation.c.id == bindparam("alive")
 TURN_OVER = (
     update(_generation)
     .where(or_(_alive, _dead))
@@ -103,9 +106,29 @@ TURN_OVER = (
         dead_since=case((_alive, None), else_=bindparam("at_version")),
         files=case((_alive, bindparam("new_files")), else_=_generation.c.files),
     )
+    .returning(_generation.c.id)
 )
 LEAVE_BEHIND = (
     update(_generation)
     .where(_generation.c.id == bindparam("name"), _generation.c.state == GenerationState.STAGED.value)
     .values(state=GenerationState.DEAD.value, dead_since=0)
 )
+DOOM = (
+    update(_generation)
+    .where(
+        at_view(_generation),
+        _generation.c.state.in_([GenerationState.STAGED.value, GenerationState.DEAD.value]),
+        _generation.c.heartbeat_at <= bindparam("silent_since"),
+        # A reader that started before the last row left may still read it.
+        func.coalesce(_generation.c.dead_since, 0) <= bindparam("oldest_reader"),
+        ~exists().where(_partition.c.generation == _generation.c.id),
+    )
+    .values(state=GenerationState.DOOMED.value)
+)
+
+RENEW_LEASE = (
+    update(schema.lease)
+    .where(schema.lease.c.id == bindparam("name"), schema.lease.c.expires_at > bindparam("at"))
+    .values(expires_at=bindparam("until"))
+)
+END_LEASES = delete(schema.lease).where(at_view(schema.lease), schema.lease.c.expires_at <= bindparam("at"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mv_assets.errors import Collected, Fenced
@@ -112,6 +112,20 @@ def _from(tx: MapWriter, header: Header, known: Mapping[int, PartitionRow | None
     yield from tx.run_from(bucket)
 
 
+def claim(
+    tx: MapWriter, view: Declaration, buckets: Sequence[int], generation: str
+) -> tuple[Header, dict[int, PartitionRow], GenerationState | None]:
+    """The header, if it is the caller's, rows and a generation's state; a plan's runs in one round trip."""
+    following = [view.buckets.next(bucket) for bucket in buckets[:-1]]
+    if following == list(buckets[1:]):
+        header, rows, state = tx.claim(buckets[0], buckets[-1], generation)
+    else:
+        header, rows = tx.known_header(), tx.rows(buckets)
+        named = tx.generation(generation)
+        state = None if named is None else named.state
+    return own(header, view), rows, state
+
+
 def uncollected(tx: MapWriter, name: str) -> Generation:
     """A generation that gc has left alone.
 
@@ -134,6 +148,8 @@ def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:
     """The name that follows from what changed: a data commit, a mark, a freeze or its end."""
     if after.content == after.token and after.operation is not None:
         return after.operation
+    if after.forced_at == after.token:
+        return Operation.FORCE
     if before is None or before.state is not after.state:
         return Operation.MARK
     return Operation.FREEZE if after.frozen else Operation.THAW

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, update
+from sqlalchemy import Connection, Table, delete
 
 from mv_assets.errors import CommitConflict, UnknownView
 from mv_assets.state import codec, schema, statements
@@ -21,7 +21,7 @@ from mv_assets.state.model import (
     PartitionRow,
     Segment,
 )
-from mv_assets.state.reader import CHUNK, MapReader, chunks
+from mv_assets.state.reader import MapReader
 
 
 class MapWriter(MapReader):
@@ -35,13 +35,10 @@ class MapWriter(MapReader):
         return self._header(statements.LOCKED_HEADER if self._lock else statements.HEADER)
 
     def claim(
-        self, buckets: Sequence[int], generation: str
+        self, first: int, last: int, generation: str
     ) -> tuple[Header, dict[int, PartitionRow], GenerationState | None]:
-        """`known_header`, `rows` of a run of buckets and the state of a generation, in one round trip."""
-        if len(buckets) > CHUNK:
-            named = self.generation(generation)
-            return self.known_header(), self.rows(buckets), None if named is None else named.state
-        at = {"at_view": self.view, "first": buckets[0], "last": buckets[-1], "name": generation}
+        """`known_header`, the rows from `first` to `last` and a generation's state, in one round trip."""
+        at = {"at_view": self.view, "first": first, "last": last, "name": generation}
         found = self._all(statements.CLAIM, **at)
         if found and found[0]["seen_version"] != found[0]["header_version"]:
             found = self._all(statements.CLAIM, **at)
@@ -131,12 +128,19 @@ class MapWriter(MapReader):
         self._connection.execute(delete(schema.generation).where(schema.generation.c.id == name))
 
     def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
-        """Rows name a generation from now on, and have left others: `bury` these."""
-        at = {"alive": name, "new_files": codec.files_text(files)}
+        """Rows name a generation from now on, and have left others: `bury` these.
+
+        Raises:
+            CommitConflict: gc doomed it after it was claimed.
+
+        """
+        at: dict[str, Any] = {"alive": name, "new_files": codec.files_text(files)}
+        statement = statements.ENLIVEN
         if left:
-            self._run(statements.TURN_OVER, [at | {"left": old, "at_version": version} for old in left])
-        else:
-            self._run(statements.ENLIVEN, at)
+            statement, at = statements.TURN_OVER, at | {"left": left[0], "at_version": version}
+        if name not in self._connection.execute(statement, at).scalars().all():
+            raise CommitConflict(f"generation {name} of view {self.view!r} was doomed by gc")
+        self.bury(left[1:], version)
 
     def bury(self, left: Sequence[str], version: int) -> None:
         """Those of the generations that no row names any more are dead since `version`."""
@@ -152,22 +156,28 @@ class MapWriter(MapReader):
         live = [generation.id for generation in self.generations(GenerationState.LIVE)]
         self.bury(live, version)
 
-    def put_lease(self, lease: Lease) -> None:
-        """Insert the lease, or renew it."""
-        table = schema.lease
-        renewed = update(table).where(table.c.id == lease.id).values(expires_at=lease.expires_at)
-        if self._connection.execute(renewed).rowcount == 0:
-            columns = {
-                "id": lease.id,
-                "version": lease.version,
-                "expires_at": lease.expires_at,
-                "who": lease.who,
-            }
-            self._insert(table, [columns])
+    def doom(self, silent_since: int, oldest_reader: int) -> None:
+        """Doom what no row names, no heartbeat keeps and no reader that old can see."""
+        at = {"at_view": self.view, "silent_since": silent_since, "oldest_reader": oldest_reader}
+        self._run(statements.DOOM, at)
 
-    def delete_leases(self, names: Iterable[str]) -> None:
-        for chunk in chunks(names):
-            self._connection.execute(delete(schema.lease).where(schema.lease.c.id.in_(chunk)))
+    def put_lease(self, lease: Lease) -> None:
+        """Insert the lease, or prolong it where an earlier try had landed unheard."""
+        if not self.renew_lease(lease, 0):
+            columns = {"id": lease.id, "version": lease.version, "expires_at": lease.expires_at}
+            self._insert(schema.lease, [columns | {"who": lease.who}])
+
+    def renew_lease(self, lease: Lease, now: int) -> bool:
+        """Prolong the lease if it has not expired: the check and the write are one statement."""
+        at = {"name": lease.id, "at": now, "until": lease.expires_at}
+        return self._run(statements.RENEW_LEASE, at) == 1
+
+    def end_leases(self, now: int) -> None:
+        """Delete expired leases. A renewal under way is waited for, and then counts."""
+        self._run(statements.END_LEASES, {"at_view": self.view, "at": now})
+
+    def release_lease(self, name: str) -> None:
+        self._connection.execute(delete(schema.lease).where(schema.lease.c.id == name))
 
     def _insert(self, table: Table, records: list[dict[str, Any]]) -> None:
         if records:

@@ -177,16 +177,19 @@ def test_37_a_new_width_drops_the_rows_and_their_generations_become_garbage(
     assert newer.collect() == [row.generation]
 
 
-def test_37_adopting_an_earlier_definition_finds_its_rows_valid_again(
+def test_37_rows_of_an_adopted_definition_are_trusted_again_only_after_a_look(
     deployment: Deployment, peer: Peer
 ) -> None:
     deployment.fill(0, 1)
     peer(declaration=view(definition="d2")).declare()
     with deployment.one_write():
         deployment.manager.adopt("v", "d1")
+    deployment.table.day("f1", 2, 1)
+    assert [deployment.state(day) for day in (0, 1)] == [State.STALE] * 2
     deployment.look()
+    assert deployment.planned() == {0: rules.Due.REVERT, 1: rules.Due.OVERWRITE}
+    deployment.converge()
     assert ([deployment.state(day) for day in (0, 1)], deployment.watermark) == ([State.VALID] * 2, 2)
-    assert deployment.planned() == {}
 
 
 @pytest.mark.parametrize("width", ["1w", "1mo"])

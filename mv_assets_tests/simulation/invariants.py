@@ -19,7 +19,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.tables.fingerprint import fingerprint, overlapping
 from mv_assets_tests.modelled import DAY, segments
-from mv_assets_tests.simulation.world import LIFETIME, Engine, Reader, World
+from mv_assets_tests.simulation.world import LIFETIME, Engine, Looker, Reader, World
 
 
 class Violation(Exception):
@@ -98,7 +98,11 @@ def check_step(before: World, after: World) -> None:
         raise Violation("3: W went back within a definition")
     if not all(_passable(after, b) for b in range(old.header.watermark, new.header.watermark, DAY)):
         raise Violation("3: W moved over a bucket that is not committed, or that the data does not reach")
+    for bucket in new.rows.keys() - old.rows.keys():
+        if new.rows[bucket].state is State.VALID and new.rows[bucket].content != new.header.version:
+            raise Violation(f"1: bucket {bucket // DAY} is VALID without a commit")
     for bucket, row in old.rows.items():
+        _check_transition(before, after, row)
         replaced = new.rows.get(bucket)
         if replaced is None or row.content is None or replaced.content in (None, row.content):
             continue
@@ -106,11 +110,41 @@ def check_step(before: World, after: World) -> None:
             raise Violation(f"1: bucket {bucket // DAY} was replaced on a look older than its own")
 
 
+def _check_transition(before: World, after: World, row: PartitionRow) -> None:
+    """No step but a mark, a person or a commit makes a VALID row STALE; none takes frozen data away."""
+    new = after.memory.rows.get(row.bucket)
+    if new is None or new == row:
+        return
+    if row.frozen and new.content != row.content and after.base.files == before.base.files and row.has_data:
+        recorded = {segment.name for segment in before.memory.segments.get(row.bucket, ())}
+        if not recorded <= set(dict(after.base.files)):
+            raise Violation(
+                f"4: bucket {row.bucket // DAY} is frozen and was replaced while files are missing"
+            )
+    if row.state is State.VALID and new.state is State.STALE and new.content == row.content and new.inputs:
+        differs = new.inputs != after.sight(after.base, new.inputs.definition, row.bucket).inputs
+        if not (differs or new.forced or _looked_at_other(before, row) or _adopted(before, after)):
+            raise Violation(f"4: bucket {row.bucket // DAY} matched and was made STALE")
+
+
+def _looked_at_other(before: World, row: PartitionRow) -> bool:
+    """A look under way listed something else, and may mark what matches again by now."""
+    return any(isinstance(actor, Looker) and row.bucket in dict(actor.marks) for actor in before.actors)
+
+
+def _adopted(before: World, after: World) -> bool:
+    return before.budget.get("adopt") != after.budget.get("adopt")
+
+
 def check_outcomes(
     after: World, seen: SecondLook, decisions: Mapping[int, rules.Decision], attempt: Attempt
 ) -> None:
-    """A bucket that is reported as done holds either the attempt's inputs or the current ones."""
+    """VALID agrees with the second look; what is reported as done holds the attempt's inputs or the current ones."""
     for planned in attempt.work:
+        fresh = decisions[planned.bucket].row
+        now = seen.sights[planned.bucket].inputs
+        if fresh is not None and (fresh.state is State.VALID) != (fresh.inputs == now):
+            raise Violation(f"1: bucket {planned.bucket // DAY} is {fresh.state} against its second look")
         row, outcome = after.memory.rows.get(planned.bucket), decisions[planned.bucket].outcome
         done = outcome in (Outcome.COMMITTED, Outcome.REPLAY, Outcome.SUPERSEDED)
         held = None if row is None else row.inputs

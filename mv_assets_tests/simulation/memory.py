@@ -195,10 +195,11 @@ class MemoryMap(MapWriter):
         return [generation for _, generation in found if not states or generation.state in states]
 
     def claim(
-        self, buckets: Sequence[int], generation: str
+        self, first: int, last: int, generation: str
     ) -> tuple[Header, dict[int, PartitionRow], GenerationState | None]:
+        rows = {row.bucket: row for row in self.rows_between(first, last + 1)}
         found = self.generation(generation)
-        return self.known_header(), self.rows(buckets), None if found is None else found.state
+        return self.known_header(), rows, None if found is None else found.state
 
     def named(self, generation: str) -> bool:
         return any(row.generation == generation for row in self.memory.rows.values())
@@ -265,9 +266,10 @@ class MemoryMap(MapWriter):
 
     def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
         found = self.memory.generations.get(name)
-        if found is not None:
-            alive = replace(found, state=GenerationState.LIVE, dead_since=None, files=tuple(files))
-            self.memory.generations[name] = alive
+        if found is None or found.state is GenerationState.DOOMED:
+            raise CommitConflict("the generation was doomed")
+        alive = replace(found, state=GenerationState.LIVE, dead_since=None, files=tuple(files))
+        self.memory.generations[name] = alive
         self.bury(left, version)
 
     def bury(self, left: Sequence[str], version: int) -> None:
@@ -281,10 +283,27 @@ class MemoryMap(MapWriter):
         if found is not None and found.state is GenerationState.STAGED:
             self.memory.generations[name] = replace(found, state=GenerationState.DEAD, dead_since=0)
 
+    def doom(self, silent_since: int, oldest_reader: int) -> None:
+        for name, found in list(self.memory.generations.items()):
+            over = found.state in (GenerationState.STAGED, GenerationState.DEAD) and not self.named(name)
+            if over and found.heartbeat_at <= silent_since and (found.dead_since or 0) <= oldest_reader:
+                self.memory.generations[name] = replace(found, state=GenerationState.DOOMED)
+
     def put_lease(self, lease: Lease) -> None:
         held = self.memory.leases.get(lease.id)
         self.memory.leases[lease.id] = lease if held is None else replace(held, expires_at=lease.expires_at)
 
-    def delete_leases(self, names: Iterable[str]) -> None:
-        for name in list(names):
-            self.memory.leases.pop(name, None)
+    def renew_lease(self, lease: Lease, now: int) -> bool:
+        held = self.memory.leases.get(lease.id)
+        if held is None or held.expires_at <= now:
+            return False
+        self.memory.leases[lease.id] = replace(held, expires_at=lease.expires_at)
+        return True
+
+    def end_leases(self, now: int) -> None:
+        self.memory.leases = {
+            name: held for name, held in self.memory.leases.items() if held.expires_at > now
+        }
+
+    def release_lease(self, name: str) -> None:
+        self.memory.leases.pop(name, None)

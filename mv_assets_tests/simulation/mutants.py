@@ -154,17 +154,23 @@ def _loser_deletes(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("gc without DOOMED")
 def _no_doom(patch: pytest.MonkeyPatch) -> None:
-    right = MemoryMap.put_generation
+    right = MemoryMap.doom
 
-    def wrong(self: MemoryMap, generation: Generation) -> None:
-        if generation.state is not GenerationState.DOOMED:
-            right(self, generation)
+    def wrong(self: Registry, view: str) -> list[Generation]:
+        """What would be doomed is returned for deletion, but nothing says so in the registry."""
+        with self._store.write(view) as tx:
+            assert isinstance(tx, MemoryMap)
+            before = dict(tx.memory.generations)
+            right(tx, tx.now() - self._lifetime_ms, tx.known_header().version)
+            doomed = tx.generations(GenerationState.DOOMED)
+            tx.memory.generations = before
+            return doomed
 
     def forget(self: Registry, view: str, generation: str) -> None:
         with self._store.write(view) as tx:
             tx.forget_generation(generation)
 
-    patch.setattr(MemoryMap, "put_generation", wrong)
+    patch.setattr(Registry, "doom", wrong)
     patch.setattr(Registry, "forget", forget)
 
 
@@ -275,3 +281,59 @@ def _forced_reverted(patch: pytest.MonkeyPatch) -> None:
         return right(row and replace(row, forced=False, seal=_SEAL), header, sight)
 
     _everywhere(patch, "revert", wrong, work)
+
+
+@mutant("VALID whatever the second look saw")
+def _always_valid(patch: pytest.MonkeyPatch) -> None:
+    right = commit._with_data
+    patch.setattr(commit, "_with_data", lambda *args, now, **_: right(*args, current=True, now=now))
+
+
+@mutant("dimensions ignored at commit")
+def _no_dimensions(patch: pytest.MonkeyPatch) -> None:
+    right = commit.decide
+
+    def wrong(
+        row: Any,
+        header: Any,
+        attempt: Any,
+        planned: Any,
+        staged: Any,
+        sight: Sight,
+        *args: Any,
+        **options: Any,
+    ) -> rules.Decision:
+        if sight.inputs is not None:
+            sight = replace(sight, inputs=replace(sight.inputs, dimensions=planned.inputs.dimensions))
+        return right(row, header, attempt, planned, staged, sight, *args, **options)
+
+    _everywhere(patch, "decide", wrong)
+
+
+@mutant("FAIL makes VALID STALE")
+def _fail_spoils(patch: pytest.MonkeyPatch) -> None:
+    right = marks.fail
+
+    def wrong(row: PartitionRow | None, *args: Any) -> PartitionRow | None:
+        return right(row and replace(row, state=State.STALE, seal=_SEAL), *args)
+
+    _everywhere(patch, "fail", wrong)
+
+
+@mutant("frozen bucket replaced at commit")
+def _thawed(patch: pytest.MonkeyPatch) -> None:
+    right = commit.decide
+
+    def wrong(
+        row: Any,
+        header: Any,
+        attempt: Any,
+        planned: Any,
+        staged: Any,
+        sight: Sight,
+        *args: Any,
+        **options: Any,
+    ) -> rules.Decision:
+        return right(row, header, attempt, planned, staged, replace(sight, missing=()), *args, **options)
+
+    _everywhere(patch, "decide", wrong)

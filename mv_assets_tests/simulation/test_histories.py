@@ -102,7 +102,7 @@ class History(RuleBasedStateMachine):
 
     def _commit(self, deployment: Deployment, work: Work) -> None:
         # Read now: what was listed may have changed since.
-        now = {name: self.table.files[name] for name in work.listed if name in self.table.files}
+        now = dict(self.table.files)
         before = {row.content for row in self.store.snapshot("v").rows.values()}
         try:
             deployment.commit(work)
@@ -110,8 +110,11 @@ class History(RuleBasedStateMachine):
             deployment.manager.abandon("v", work.attempt)
         for bucket, row in self.store.snapshot("v").rows.items():
             if row.content is not None and row.content not in before and bucket in work.attempt.buckets:
-                here = overlapping(segments(now), bucket, bucket + DAY)
-                self.read[bucket, row.content] = tuple(here)
+                listed = overlapping(segments(work.listed), bucket, bucket + DAY)
+                found = (
+                    replace(segment, crc=now[segment.name].crc) for segment in listed if segment.name in now
+                )
+                self.read[bucket, row.content] = tuple(found)
 
     @precondition(lambda self: self.under_way)
     @rule(which=st.integers(0, 9), day=DAYS)

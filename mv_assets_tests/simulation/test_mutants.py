@@ -31,6 +31,10 @@ CAUGHT_BY = {
     "W and rows in two transactions": "two writers, cold",
     "list then lease": "gc and readers",
     "forced mark reverted": "forced marks",
+    "VALID whatever the second look saw": "two writers, cold",
+    "dimensions ignored at commit": "dimension and upstream",
+    "FAIL makes VALID STALE": "three buckets and failures",
+    "frozen bucket replaced at commit": "freezing",
 }
 CAUGHT_BY_A_CASE = {"exclusive end in overlap", "EMPTY = (0, 0)"}
 

@@ -50,9 +50,9 @@ class WatchedLeases(Leases):
 
     beats: Beats | None = None
 
-    def renew(self, lease: Lease) -> Lease:
+    def _renew(self, lease: Lease) -> Lease:
         if threading.current_thread() is threading.main_thread() or self.beats is None:
-            return super().renew(lease)
+            return super()._renew(lease)
         self.beats()
         return lease
 
@@ -62,7 +62,7 @@ class WatchedLeases(Leases):
 
     def watch(self, lease: Lease) -> Beats:
         """From now on each beat really renews the lease, and counts."""
-        self.beats = Beats(lambda _: Leases.renew(self, lease))
+        self.beats = Beats(lambda _: Leases._renew(self, lease))
         return self.beats
 
 

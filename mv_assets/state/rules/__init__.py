@@ -16,13 +16,25 @@ from mv_assets.state.rules.definitions import (
 )
 from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
 from mv_assets.state.rules.watermark import climb, effective_state, latest_end, latest_source_end
-from mv_assets.state.rules.work import Due, Standing, due, idle, retry_delay, standing
+from mv_assets.state.rules.work import (
+    Due,
+    Standing,
+    abandoned,
+    attempted,
+    due,
+    failed,
+    idle,
+    retry_delay,
+    standing,
+)
 
 __all__ = [
     "Decision",
     "Due",
     "Standing",
+    "abandoned",
     "adopt",
+    "attempted",
     "climb",
     "compare",
     "decide",
@@ -32,6 +44,7 @@ __all__ = [
     "effective_state",
     "extend",
     "fail",
+    "failed",
     "force",
     "idle",
     "latest_end",

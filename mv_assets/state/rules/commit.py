@@ -95,7 +95,7 @@ def _with_data(
 ) -> PartitionRow:
     """The row with the attempt's data; APPEND, OVERWRITE and DELETE differ only in the name."""
     empty = planned.inputs.base == EMPTY
-    prior = Operation.APPEND if row is None else Operation.DELETE if empty else Operation.OVERWRITE
+    operation = Operation.APPEND if row is None else Operation.DELETE if empty else Operation.OVERWRITE
     version = header.version + 1
     if row is None:
         coverage.check(header, planned.bucket)
@@ -110,7 +110,7 @@ def _with_data(
         rows=staged.rows,
         bytes=staged.bytes,
         duration_ms=staged.duration_ms,
-        operation=prior,
+        operation=operation,
         refreshed_at=now,
         reason=None if current else "the base table changed while the bucket was refreshed",
         forced=False,

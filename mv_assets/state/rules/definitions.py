@@ -68,9 +68,12 @@ def written(header: Header) -> Header:
 
 
 def extend(header: Header, start: int) -> Header | None:
-    """Coverage from an earlier start. W stays: it never goes back within a definition."""
+    """Coverage from an earlier start. W stays, as it never goes back, unless nothing was ever below it."""
     start = header.buckets.floor(start)
-    return replace(header, start=start, seal=_SEAL) if start < header.start else None
+    if start >= header.start:
+        return None
+    watermark = start if header.watermark == header.start else header.watermark
+    return replace(header, start=start, watermark=watermark, seal=_SEAL)
 
 
 def see_source(header: Header, source_end: int | None) -> Header:

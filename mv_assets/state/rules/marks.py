@@ -20,6 +20,7 @@ def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> 
     if sight is not None and sight.inputs is None:
         return None
     if row is None:
+        header.buckets.check(bucket)
         if header.start <= bucket < header.watermark:
             return _without_data(bucket, header, event.reason)
         return None
@@ -62,7 +63,8 @@ def fail(
         return _without_data(bucket, header, error)
     if effective_state(row, header) is State.VALID:
         return None
-    return replace(row, state=State.STALE, reason=row.reason or error, token=header.version + 1, seal=_SEAL)
+    reason = row.reason if row.has_data and row.reason else error
+    return replace(row, state=State.STALE, reason=reason, token=header.version + 1, seal=_SEAL)
 
 
 def revert(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:

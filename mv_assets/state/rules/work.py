@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from mv_assets.state.model import EMPTY, AttemptRecord, Header, Inputs, LookRecord, PartitionRow, Sight, State
@@ -54,13 +55,30 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
     """
     if record is None:
         return Standing.FREE
-    if record.generation is not None:
-        return Standing.IN_FLIGHT if alive else Standing.ALONE
-    if record.inputs is not None and record.inputs != inputs:
-        return Standing.FREE
-    if record.retry_after is not None and record.retry_after > now:
+    if alive:
+        return Standing.IN_FLIGHT
+    same = record.inputs == inputs
+    if same and record.retry_after is not None and record.retry_after > now:
         return Standing.BACKING_OFF
-    return Standing.ALONE if record.count else Standing.FREE
+    return Standing.ALONE if same or record.generation is not None else Standing.FREE
+
+
+def attempted(record: AttemptRecord | None, generation: str, inputs: Inputs, now: int) -> AttemptRecord:
+    """The record of a bucket whose next attempt begins; should it kill its process, it backs off too."""
+    if record is None or record.inputs != inputs:
+        record = AttemptRecord(0)
+    count = record.count + 1
+    return AttemptRecord(count, generation, record.last_error, now + retry_delay(count), inputs)
+
+
+def failed(record: AttemptRecord, error: str, now: int) -> AttemptRecord:
+    """The record after the attempt ended with an error."""
+    return replace(record, generation=None, last_error=error, retry_after=now + retry_delay(record.count))
+
+
+def abandoned(record: AttemptRecord) -> AttemptRecord | None:
+    """The record after the attempt was cancelled: as if it had not begun; None if it was the first."""
+    return None if record.count == 1 else replace(record, count=record.count - 1, generation=None)
 
 
 def retry_delay(attempts: int, first_ms: int = 10_000, longest_ms: int = 3_600_000) -> int:

@@ -1,0 +1,190 @@
+"""Inputs and schedules that once broke the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import event
+
+from mv_assets.errors import BucketError, LeaseExpired, StateError
+from mv_assets.state import rules
+from mv_assets.state.model import DataFile, Declaration, GenerationState, Mark, Operation, Outcome, State
+from mv_assets.state.reader import CHUNK
+from mv_assets.state.retry import Profile
+from mv_assets.state.store import Store
+from mv_assets_tests.faults import failing
+from mv_assets_tests.harness import Clock, Deployment
+from mv_assets_tests.modelled import DAY, BaseTable
+
+
+@pytest.fixture
+def on_postgres(postgres: str, clock: Clock) -> Iterator[Deployment]:
+    store = Store(postgres, now=clock)
+    made = Deployment(store, BaseTable(), clock, Declaration("on postgres", "d1", "1d", 0))
+    made.manager.declare(made.declaration)
+    yield made
+    made.manager.drop(made.name)
+    store.close()
+
+
+@pytest.mark.parametrize("prior", [State.VACANT, State.STALE])
+@pytest.mark.parametrize("days", [1, CHUNK + 1])
+def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
+    on_postgres: Deployment, prior: State, days: int
+) -> None:
+    d = on_postgres
+    d.table.day("a", 1, 0, days - 1)
+    d.clock.now = (days + 10) * DAY
+    d.look()
+    if prior is State.STALE:
+        d.refresh(*range(days))
+        d.table.day("a", 2, 0, days - 1)
+        d.look()
+    work = d.begin(*range(days))
+    d.outlive()
+    doomed, waiting, outcomes = threading.Event(), threading.Event(), {}
+
+    def collect() -> None:
+        with d.store.write(d.name) as tx:
+            tx.known_header()
+            tx.doom(d.clock(), 10**9)
+            doomed.set()
+            waiting.wait()
+
+    gc = threading.Thread(target=collect)
+    gc.start()
+    doomed.wait()
+
+    def waits(*_: object) -> None:
+        waiting.set()
+
+    def commit() -> None:
+        outcomes.update(d.commit(work))
+
+    # The statement that meets gc's lock is sent; only then does gc end.
+    event.listen(d.store.database._engine, "before_cursor_execute", waits)
+    writer = threading.Thread(target=commit)
+    writer.start()
+    gc.join()
+    writer.join()
+    event.remove(d.store.database._engine, "before_cursor_execute", waits)
+    assert set(outcomes.values()) == {Outcome.PLANNED_AGAIN}
+    generation = d.generation(work.attempt.generation)
+    assert generation is not None
+    assert generation.state is GenerationState.DOOMED
+
+
+def test_a_lease_that_gc_ended_while_it_was_renewed_stays_ended(deployment: Deployment) -> None:
+    deployment.fill(0)
+    lease = deployment.leases.acquire("v")
+    deployment.outlive()
+    deployment.registry.doom("v")
+    with pytest.raises(LeaseExpired):
+        deployment.leases.renew(lease)
+    with deployment.store.read("v") as reader:
+        assert reader.leases() == []
+
+
+def test_files_given_as_an_iterator_survive_a_retry(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    work, files = deployment.begin(0), (DataFile(name, 1, 1) for name in ["part-0"])
+    with failing(deployment.store, "INSERT INTO mv_event") as failed:
+        deployment.manager.commit(
+            deployment.declaration, work.attempt, work.staged, lambda: deployment.look_again(work), files
+        )
+    assert failed
+    generation = deployment.generation(work.attempt.generation)
+    assert generation is not None
+    assert generation.files == (DataFile("part-0", 1, 1),)
+
+
+def test_new_inputs_start_the_backoff_anew(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    for _ in range(12):
+        deployment.fail(deployment.begin(0), 0)
+    deployment.table.day("a", 2, 0)
+    assert deployment.standing(0) == [rules.Standing.FREE]
+    deployment.fail(deployment.begin(0), 0)
+    record = deployment.map().attempts[0]
+    assert (record.count, record.retry_after) == (1, deployment.clock() + rules.retry_delay(1))
+
+
+def test_a_cancelled_retry_keeps_the_failure_before_it(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    deployment.fail(deployment.begin(0), 0, error="a is damaged")
+    work = deployment.begin(0)
+    deployment.manager.abandon("v", work.attempt)
+    record = deployment.map().attempts[0]
+    assert (record.count, record.generation, record.last_error) == (1, None, "a is damaged")
+
+
+def test_work_that_kills_its_process_backs_off(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    for _ in range(8):
+        deployment.begin(0)
+    deployment.outlive()
+    assert deployment.standing(0) == [rules.Standing.BACKING_OFF]
+    deployment.clock.now += rules.retry_delay(8)
+    assert deployment.standing(0) == [rules.Standing.ALONE]
+
+
+def test_a_sparse_batch_reads_only_its_own_rows(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0, 900)
+    deployment.look()
+    statements: list[str] = []
+
+    def count(*args: object) -> None:
+        statements.append(str(args[2]))
+
+    work = deployment.begin(0, 900)
+    event.listen(deployment.store.database._engine, "before_cursor_execute", count)
+    assert deployment.commit(work) == {0: Outcome.COMMITTED, 900: Outcome.COMMITTED}
+    assert not [sql for sql in statements if "BETWEEN" in sql]
+    assert deployment.watermark == 1
+
+
+def test_text_that_no_database_holds_is_recorded_readably(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    deployment.fail(deployment.begin(0), 0, error="can't read caf\udce9\0.parquet")
+    assert deployment.map().attempts[0].last_error == "can't read caf\\udce9\\0.parquet"
+
+
+@pytest.mark.parametrize("name", ["nul\0", "half a pair \ud800"])
+def test_a_name_that_no_database_holds_is_a_typed_error(deployment: Deployment, name: str) -> None:
+    deployment.with_profile(Profile(3, 0, 0))
+    with contextlib.suppress(StateError):
+        deployment.manager.declare(Declaration(name, "d1", "1d", 0))
+        assert deployment.store.snapshot(name).header.view == name
+    assert deployment.sleeps == []
+
+
+def test_a_number_that_no_column_holds_is_a_typed_error(deployment: Deployment) -> None:
+    with pytest.raises(StateError):
+        deployment.manager.force(deployment.declaration, [10**25 * DAY], "a person")
+
+
+def test_extending_a_view_that_has_nothing_lowers_w_with_its_start(deployment: Deployment) -> None:
+    deployment.manager.declare(Declaration("v", "d1", "1d", -300 * DAY))
+    assert (deployment.watermark, len(deployment.map().rows)) == (-300, 0)
+
+
+def test_extending_a_view_leaves_nothing_hidden_below_w(deployment: Deployment) -> None:
+    deployment.fill(0)
+    deployment.manager.force(deployment.declaration, [-3 * DAY], "a person", extend=True)
+    assert [deployment.state(day) for day in (-3, -2, -1, 0)] == [State.STALE] * 3 + [State.VALID]
+    assert deployment.watermark == 1
+    forced = {event.bucket for event in deployment.events() if event.operation is Operation.FORCE}
+    assert forced == {-3 * DAY}
+
+
+def test_marking_what_is_no_bucket_is_refused(deployment: Deployment) -> None:
+    with pytest.raises(BucketError):
+        deployment.manager.mark_stale(deployment.declaration, {DAY + 1: Mark("late")})
