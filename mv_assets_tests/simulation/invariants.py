@@ -82,7 +82,7 @@ def _check_generation(world: World, generation: str, who: str) -> None:
 
 
 def check_step(before: World, after: World) -> None:
-    """Invariants 3 (how W moves) and 8; and that a row is replaced only on a look later than its own."""
+    """Invariants 3 (how W moves) and 8, and which rows may change how."""
     old, new = before.memory, after.memory
     if old is new or old.header is None or new.header is None:
         return
@@ -98,29 +98,26 @@ def check_step(before: World, after: World) -> None:
         raise Violation("3: W went back within a definition")
     if not all(_passable(after, b) for b in range(old.header.watermark, new.header.watermark, DAY)):
         raise Violation("3: W moved over a bucket that is not committed, or that the data does not reach")
-    for bucket in new.rows.keys() - old.rows.keys():
-        if new.rows[bucket].state is State.VALID and new.rows[bucket].content != new.header.version:
-            raise Violation(f"1: bucket {bucket // DAY} is VALID without a commit")
-    for bucket, row in old.rows.items():
+    for row in old.rows.values():
         _check_transition(before, after, row)
-        replaced = new.rows.get(bucket)
-        if replaced is None or row.content is None or replaced.content in (None, row.content):
-            continue
-        if after.contents[bucket, replaced.content].looked < before.contents[bucket, row.content].looked:
-            raise Violation(f"1: bucket {bucket // DAY} was replaced on a look older than its own")
+        _check_order(before, after, row)
+
+
+def _check_order(before: World, after: World, row: PartitionRow) -> None:
+    """A row is replaced only on a look later than its own."""
+    replaced = after.memory.rows.get(row.bucket)
+    if replaced is None or row.content is None or replaced.content in (None, row.content):
+        return
+    new, old = after.contents[row.bucket, replaced.content], before.contents[row.bucket, row.content]
+    if new.looked < old.looked:
+        raise Violation(f"1: bucket {row.bucket // DAY} was replaced on a look older than its own")
 
 
 def _check_transition(before: World, after: World, row: PartitionRow) -> None:
-    """No step but a mark, a person or a commit makes a VALID row STALE; none takes frozen data away."""
+    """A VALID row that matches is made STALE by a person, or by a look that listed something else."""
     new = after.memory.rows.get(row.bucket)
     if new is None or new == row:
         return
-    if row.frozen and new.content != row.content and after.base.files == before.base.files and row.has_data:
-        recorded = {segment.name for segment in before.memory.segments.get(row.bucket, ())}
-        if not recorded <= set(dict(after.base.files)):
-            raise Violation(
-                f"4: bucket {row.bucket // DAY} is frozen and was replaced while files are missing"
-            )
     if row.state is State.VALID and new.state is State.STALE and new.content == row.content and new.inputs:
         differs = new.inputs != after.sight(after.base, new.inputs.definition, row.bucket).inputs
         if not (differs or new.forced or _looked_at_other(before, row) or _adopted(before, after)):
@@ -139,12 +136,14 @@ def _adopted(before: World, after: World) -> bool:
 def check_outcomes(
     after: World, seen: SecondLook, decisions: Mapping[int, rules.Decision], attempt: Attempt
 ) -> None:
-    """VALID agrees with the second look; what is reported as done holds the attempt's inputs or the current ones."""
+    """Rows agree with the second look, and what is reported as done is there."""
     for planned in attempt.work:
         fresh = decisions[planned.bucket].row
         now = seen.sights[planned.bucket].inputs
         if fresh is not None and (fresh.state is State.VALID) != (fresh.inputs == now):
             raise Violation(f"1: bucket {planned.bucket // DAY} is {fresh.state} against its second look")
+        if fresh is not None and seen.sights[planned.bucket].missing:
+            raise Violation(f"4: bucket {planned.bucket // DAY} was replaced while its files are missing")
         row, outcome = after.memory.rows.get(planned.bucket), decisions[planned.bucket].outcome
         done = outcome in (Outcome.COMMITTED, Outcome.REPLAY, Outcome.SUPERSEDED)
         held = None if row is None else row.inputs

@@ -116,8 +116,12 @@ MODELS: dict[str, tuple[Form, Form]] = {
         lambda: cold(_writers(2, 1), {"fail": 1, "change": 1}, buckets=3),
         lambda: cold((*_writers(2, 2), Looker(1)), {"fail": 2, "change": 1}, buckets=3),
     ),
-    "freezing": (
+    "freezing and two writers": (
+        lambda: warm(_writers(1, 1), {"change": 2, "force": 1}, freezes=True),
         lambda: warm((*_writers(1, 1), Looker(1)), {"change": 2, "force": 1}, freezes=True),
+    ),
+    "freezing": (
+        lambda: warm((*_writers(1), Looker(2)), {"change": 2, "force": 1}, freezes=True),
         lambda: warm((*_writers(2), Looker(3)), {"change": 3, "force": 1, "dimension": 1}, freezes=True),
     ),
     "dimension and upstream": (

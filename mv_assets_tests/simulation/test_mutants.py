@@ -34,7 +34,7 @@ CAUGHT_BY = {
     "VALID whatever the second look saw": "two writers, cold",
     "dimensions ignored at commit": "dimension and upstream",
     "FAIL makes VALID STALE": "three buckets and failures",
-    "frozen bucket replaced at commit": "freezing",
+    "frozen bucket replaced at commit": "freezing and two writers",
 }
 CAUGHT_BY_A_CASE = {"exclusive end in overlap", "EMPTY = (0, 0)"}
 
