@@ -1,6 +1,6 @@
 """The partition map in memory, for the checker: the SQL store's calls, cheap to copy and to compare.
 
-`test_histories.py` drives it in lockstep with SQLite and PostgreSQL: what is proved here holds there.
+`test_histories.py` drives it in lockstep with SQLite and PostgreSQL: call by call they answer alike.
 """
 
 from __future__ import annotations
