@@ -64,7 +64,8 @@ CLAIM = (
     .with_for_update(of=schema.view)
 )
 
-INSERT = {table.name: insert(table) for table in _partition.metadata.sorted_tables}
+# Inline: nobody asks for the number of a new line in the log.
+INSERT = {table.name: insert(table).inline() for table in _partition.metadata.sorted_tables}
 PUT_HEADER = update(schema.view).where(at_view(schema.view), schema.view.c.version == bindparam("at_version"))
 PUT_ROW = update(_partition).where(
     at_view(_partition),
