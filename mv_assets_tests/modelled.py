@@ -103,14 +103,6 @@ class BaseTable:
         return str(self.writes) + ",".join(sorted(self.files))
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The files an attempt was to read, as listed, and what it did read of each bucket."""
-
-    listed: Files
-    data: Mapping[int, tuple[tuple[str, int], ...]]
-
-
 def second_look(
     files: Files,
     attempt: Attempt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, exists, select
+from sqlalchemy import Connection, Select, select
 
 from mv_assets.errors import UnknownView
 from mv_assets.state import codec, schema, statements
@@ -118,13 +118,6 @@ class MapReader:
         if states:
             wanted = wanted.where(table.c.state.in_([state.value for state in states]))
         return [codec.generation(record) for record in self._all(wanted)]
-
-    def named(self, generation: str) -> bool:
-        """Whether a row of the map names the generation."""
-        named = exists().where(
-            schema.partition.c.generation == generation, schema.partition.c.view == self.view
-        )
-        return bool(self._connection.execute(select(named)).scalar())
 
     def leases(self) -> list[Lease]:
         table = schema.lease

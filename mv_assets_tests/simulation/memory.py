@@ -201,7 +201,7 @@ class MemoryMap(MapWriter):
         found = self.generation(generation)
         return self.known_header(), rows, None if found is None else found.state
 
-    def named(self, generation: str) -> bool:
+    def _named(self, generation: str) -> bool:
         return any(row.generation == generation for row in self.memory.rows.values())
 
     def leases(self) -> list[Lease]:
@@ -275,7 +275,7 @@ class MemoryMap(MapWriter):
     def bury(self, left: Sequence[str], version: int) -> None:
         for name in left:
             found = self.memory.generations.get(name)
-            if found is not None and found.state is GenerationState.LIVE and not self.named(name):
+            if found is not None and found.state is GenerationState.LIVE and not self._named(name):
                 self.memory.generations[name] = replace(found, state=GenerationState.DEAD, dead_since=version)
 
     def leave_behind(self, name: str) -> None:
@@ -285,7 +285,7 @@ class MemoryMap(MapWriter):
 
     def doom(self, silent_since: int, oldest_reader: int) -> None:
         for name, found in list(self.memory.generations.items()):
-            over = found.state in (GenerationState.STAGED, GenerationState.DEAD) and not self.named(name)
+            over = found.state in (GenerationState.STAGED, GenerationState.DEAD) and not self._named(name)
             if over and found.heartbeat_at <= silent_since and (found.dead_since or 0) <= oldest_reader:
                 self.memory.generations[name] = replace(found, state=GenerationState.DOOMED)
 

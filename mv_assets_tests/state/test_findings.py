@@ -15,7 +15,7 @@ from mv_assets.state.model import DataFile, Declaration, GenerationState, Mark, 
 from mv_assets.state.reader import CHUNK
 from mv_assets.state.retry import Profile
 from mv_assets.state.store import Store
-from mv_assets_tests.faults import failing
+from mv_assets_tests.faults import failing, interrupted
 from mv_assets_tests.harness import Clock, Deployment
 from mv_assets_tests.modelled import DAY, BaseTable
 
@@ -77,14 +77,17 @@ def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
     assert generation.state is GenerationState.DOOMED
 
 
-def test_a_lease_that_gc_ended_while_it_was_renewed_stays_ended(deployment: Deployment) -> None:
-    deployment.fill(0)
-    lease = deployment.leases.acquire("v")
-    deployment.outlive()
-    deployment.registry.doom("v")
-    with pytest.raises(LeaseExpired):
-        deployment.leases.renew(lease)
-    with deployment.store.read("v") as reader:
+def test_a_lease_that_gc_ends_while_it_is_renewed_stays_ended(on_postgres: Deployment) -> None:
+    d = on_postgres
+    lease = d.leases.acquire(d.name)
+
+    def end() -> None:
+        d.outlive()
+        d.registry.doom(d.name)
+
+    with interrupted(d.store, "UPDATE mv_lease", end), pytest.raises(LeaseExpired):
+        d.leases.renew(lease)
+    with d.store.read(d.name) as reader:
         assert reader.leases() == []
 
 
