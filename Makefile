@@ -32,7 +32,7 @@ $(READY): pyproject.toml
 	  { echo "mv_assets needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "Python can't make a virtual environment here. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,delta,iceberg,dev]'
 	@touch $@
 
 java:

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 
 class MvError(Exception):
     """Anything mv_assets refuses or fails to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing wrong with a project: the field, what is wrong there, and what would be right."""
+
+    where: str
+    what: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.where if self.line is None else f"line {self.line}, {self.where}"
+        return f"{place}: {self.what}" if place else self.what
+
+
+class ProjectError(MvError):
+    """The project file can't be used; it names every mistake that was found."""
+
+    def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        super().__init__("\n".join([f"{file}: {count}", *(f"  {mistake}" for mistake in mistakes)]))
+        self.file = file
+        self.mistakes = tuple(mistakes)
 
 
 class BucketError(MvError):
@@ -120,3 +144,32 @@ class GaveUp(StateError):
         super().__init__(
             f"{operation} on view {view!r} gave up after {attempts} attempts; the last one said: {cause}"
         )
+
+
+class TableUnreadable(MvError):
+    """A base table could not be listed as a whole, so there was no look; nothing was concluded from it."""
+
+    def __init__(self, table: str, where: str, why: str) -> None:
+        super().__init__(f"table {table!r} at {where} can't be listed: {why}")
+
+
+class TableRefused(MvError):
+    """A base table has something that would be read wrong."""
+
+    def __init__(self, table: str, what: str, instead: str) -> None:
+        super().__init__(f"table {table!r} {what}, which would be read wrong; {instead}")
+
+
+class NotDeclared(Refused):
+    """The project has no view of that name."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        there = f"it has {', '.join(names)}" if names else "it has none"
+        super().__init__(f"the project has no view {name!r}; {there}")
+
+
+class NoState(StateError):
+    """There is no state database yet."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where} holds no state yet; refresh a view first")

@@ -8,12 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, BigInteger, Connection, Engine, cast, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Connection,
+    Engine,
+    cast,
+    create_engine,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from mv_assets.errors import CommitConflict, StateError, StateNotWritable, StateUnavailable
+from mv_assets.errors import CommitConflict, NoState, StateError, StateNotWritable, StateUnavailable
 from mv_assets.state import schema
 
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
@@ -57,9 +69,15 @@ class Database:
         )
         self._writes = self._engine.execution_options(mv_begin="IMMEDIATE")
 
-    def open(self) -> None:
-        """Create or migrate the tables."""
+    def open(self, *, create: bool = True) -> None:
+        """Create or migrate the tables.
+
+        Raises:
+            NoState: there are none, and `create` is off.
+
+        """
         try:
+            self._check_in_use(create=create)
             if not self._is_postgres:
                 self._make_folder()
                 self._use_write_ahead_log()
@@ -91,6 +109,17 @@ class Database:
         else:
             milliseconds = func.round((func.julianday("now") - _UNIX_EPOCH_IN_JULIAN_DAYS) * 86_400_000)
         return int(connection.execute(select(cast(milliseconds, BigInteger))).scalar_one())
+
+    def _check_in_use(self, *, create: bool) -> None:
+        if create:
+            return
+        # To connect would make the file.
+        file = None if self._is_postgres else Path(str(self._engine.url.database).removeprefix("file:"))
+        if file is not None and not file.exists():
+            raise NoState(self.where)
+        with self.read() as connection:
+            if not inspect(connection).has_table(schema.schema.name):
+                raise NoState(self.where)
 
     def _make_folder(self) -> None:
         name = str(self._engine.url.database)

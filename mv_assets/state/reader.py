@@ -88,6 +88,16 @@ class MapReader:
         wanted = select(table.c.segments).where(table.c.view == self.view, table.c.bucket == bucket)
         return codec.segments(self._connection.execute(wanted).scalar())
 
+    def recorded(self, buckets: Iterable[int]) -> dict[int, tuple[Segment, ...]]:
+        """`segments` of many buckets."""
+        table = schema.partition
+        wanted = select(table.c.bucket, table.c.segments).where(table.c.view == self.view)
+        return {
+            record["bucket"]: codec.segments(record["segments"])
+            for chunk in chunks(buckets)
+            for record in self._all(wanted.where(table.c.bucket.in_(chunk)))
+        }
+
     def attempts(self, buckets: Iterable[int] | None = None) -> dict[int, AttemptRecord]:
         table = schema.attempt
         wanted = select(table).where(table.c.view == self.view)

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from mv_assets.errors import SchemaTooNew
 
-VERSION = 1
+VERSION = 2
 
 _metadata = MetaData()
 
@@ -141,17 +141,26 @@ inventory = Table(
     _metadata,
     Column("table_name", String, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("identity", String, nullable=False),
+    Column("identity", BigInteger, nullable=False),
     Column("crc", BigInteger, nullable=False),
     Column("start_ms", BigInteger),
     Column("end_ms", BigInteger),
+    Column("nulls", BigInteger, nullable=False),
     Column("trusted", Boolean, nullable=False),
+    Column("error", Text),
 )
 
 Migration = Callable[[Connection], None]
 
+
+def _inventory_with_errors(connection: Connection) -> None:
+    """The inventory is a cache: it is made anew."""
+    inventory.drop(connection)
+    inventory.create(connection)
+
+
 # From the version before the key to the key; each runs inside the transaction that raises the version.
-MIGRATIONS: Mapping[int, Migration] = {}
+MIGRATIONS: Mapping[int, Migration] = {2: _inventory_with_errors}
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
 _ADVISORY_LOCK = 0x6D765F617373

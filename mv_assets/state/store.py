@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
 from mv_assets.state import schema
 from mv_assets.state.database import Database
-from mv_assets.state.model import Snapshot
+from mv_assets.state.model import Event, Segment, Snapshot
 from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
 from mv_assets.state.writer import MapWriter
 
+T = TypeVar("T")
+
 
 class Store:
-    """Where partition maps live. `now` replaces the database's clock in tests."""
+    """Where partition maps live. `now` replaces the database's clock in tests.
+
+    Raises:
+        NoState: `create` is off and nobody has used the database yet.
+
+    """
 
     def __init__(
         self,
@@ -25,11 +33,12 @@ class Store:
         now: Callable[[], int] | None = None,
         busy_timeout_ms: int = 10_000,
         retry: Retry | None = None,
+        create: bool = True,
     ) -> None:
         self.database = Database(url, busy_timeout_ms=busy_timeout_ms)
         self._now = now
         self._retry = retry or Retry()
-        self.database.open()
+        self.database.open(create=create)
 
     def close(self) -> None:
         self.database.close()
@@ -64,11 +73,30 @@ class Store:
 
         """
 
-        def once() -> Snapshot:
+        def question(reader: MapReader) -> Snapshot:
+            header = reader.known_header()
+            rows = {row.bucket: row for row in reader.rows_between(start, end)}
+            return Snapshot(header, rows, reader.attempts(), reader.look())
+
+        return self._ask(view, question)
+
+    def history(self, view: str) -> dict[str, str]:
+        """All definitions a view ever had, with the bucket width of each."""
+        return self._ask(view, lambda reader: reader.history())
+
+    def recorded(self, view: str, buckets: Iterable[int]) -> dict[int, tuple[Segment, ...]]:
+        """The segments that buckets were computed from."""
+        wanted = list(buckets)
+        return self._ask(view, lambda reader: reader.recorded(wanted)) if wanted else {}
+
+    def events(self, view: str, bucket: int | None = None, most: int = 50) -> list[Event]:
+        """The newest lines of the log, of one bucket or of all."""
+        return self._ask(view, lambda reader: reader.events(bucket, most))
+
+    def _ask(self, view: str, question: Callable[[MapReader], T]) -> T:
+        def once() -> T:
             with self.read(view) as reader:
-                header = reader.known_header()
-                rows = {row.bucket: row for row in reader.rows_between(start, end)}
-                return Snapshot(header, rows, reader.attempts(), reader.look())
+                return question(reader)
 
         return self._retry.run(self._retry.critical, view, "read", once)
 

@@ -9,6 +9,9 @@ import farmhash
 
 from mv_assets.state.model import Fingerprint, Segment
 
+_SIGN = 1 << 63
+_WRAP = 1 << 64
+
 
 def overlapping(segments: Iterable[Segment], start: int, end: int) -> list[Segment]:
     """Segments that reach into `[start, end)`. A segment's own end is inclusive."""
@@ -17,7 +20,21 @@ def overlapping(segments: Iterable[Segment], start: int, end: int) -> list[Segme
 
 def fingerprint(segments: Iterable[Segment]) -> Fingerprint:
     """Count and FarmHash Fingerprint64 of the segments' names and checksums, whatever order they come in."""
-    parts = sorted((segment.name.encode("utf-8", "surrogateescape"), segment.crc) for segment in segments)
-    content = b"".join(name + b"\x00" + struct.pack("<q", crc) + b"\n" for name, crc in parts)
-    unsigned = farmhash.fingerprint64(content)
-    return Fingerprint(len(parts), unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned)
+    return fingerprint_of((segment.name, segment.crc) for segment in segments)
+
+
+def fingerprint_of(named: Iterable[tuple[str, int]]) -> Fingerprint:
+    """`fingerprint` of bare names and checksums."""
+    parts = sorted((name.encode("utf-8", "surrogateescape"), crc) for name, crc in named)
+    content = b"".join([b"%b\x00%b\n" % (name, struct.pack("<q", crc)) for name, crc in parts])
+    return Fingerprint(len(parts), signed(farmhash.fingerprint64(content)))
+
+
+def hashed(text: str) -> int:
+    """A signed 64-bit hash of a text, as the state database can hold it."""
+    return signed(farmhash.fingerprint64(text.encode("utf-8", "surrogateescape")))
+
+
+def signed(value: int) -> int:
+    """Java has no unsigned numbers, and neither has SQL."""
+    return value - _WRAP if value >= _SIGN else value

@@ -1,4 +1,4 @@
-"""mv-assets: thin commands over the same calls that Dagster and Python users make."""
+"""`mv-assets dev`: Dagster's UI and daemon in the foreground."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ import click
 _LOOPBACK = "127.0.0.1"
 
 
-@click.group()
-@click.version_option(package_name="mv_assets")
-def main() -> None:
-    """Self-healing materialized views for the data lake."""
-
-
-@main.command()
+@click.command()
 @click.option(
     "--port", default=3000, show_default=True, help="Port of the UI, or the next free one after it."
 )

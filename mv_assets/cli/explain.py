@@ -1,0 +1,165 @@
+"""`mv-assets explain`: why one bucket is what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from mv_assets.buckets import iso
+from mv_assets.cli import show
+from mv_assets.cli.session import Session, print_json
+from mv_assets.errors import MvError
+from mv_assets.refresh.difference import Difference, difference
+from mv_assets.refresh.planner import Plan
+from mv_assets.refresh.watch import Outlook
+from mv_assets.state import rules
+from mv_assets.state.model import Event, Segment, State
+from mv_assets.state.store import Store
+
+_MOST_FILES = 15
+_MOST_EVENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Explanation:
+    outlook: Outlook
+    bucket: int
+    recorded: tuple[Segment, ...]
+    change: Difference
+    events: list[Event]
+    plan: Plan
+
+    @property
+    def state(self) -> State:
+        return rules.effective_state(
+            self.outlook.snapshot.rows.get(self.bucket), self.outlook.snapshot.header
+        )
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not VALID; for one that was never computed, why not yet."""
+        row = self.outlook.snapshot.rows.get(self.bucket)
+        if self.state is State.VALID:
+            return None
+        return (row.reason if row is not None else None) or self.next_step
+
+    @property
+    def next_step(self) -> str | None:
+        for work in self.plan.work:
+            if any(planned.bucket == self.bucket for planned in work.buckets):
+                return f"{work.operation.value} is due: {work.reason}"
+        for waits in self.plan.waiting:
+            if waits.bucket == self.bucket:
+                return waits.reason
+        return next((each.error for each in self.plan.failing if each.planned.bucket == self.bucket), None)
+
+    @property
+    def last_error(self) -> str | None:
+        record = self.outlook.snapshot.attempts.get(self.bucket)
+        return None if record is None else record.last_error
+
+    @property
+    def since(self) -> int | None:
+        """When it last changed its state."""
+        return next((event.at for event in self.events if event.before != event.after), None)
+
+
+@click.command(epilog="Example: mv-assets explain trips_hourly 2024-01-31")
+@click.argument("view")
+@click.argument("bucket")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> None:
+    """Say why a bucket is what it is: its files then and now, its last events and errors."""
+    session: Session = ctx.obj
+    catalog = session.catalog(schemas=True)
+    start = catalog.view(view).buckets.parse(bucket)
+    with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
+        outlook = watch.round([view], whole=True)[view]
+        if isinstance(outlook, MvError):
+            raise outlook
+        found = _explain(outlook, start, store)
+    if as_json:
+        print_json(_json(found))
+    else:
+        _print(found)
+
+
+def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation:
+    name = outlook.view.name
+    known = store is not None and name in store.views()
+    recorded = store.recorded(name, [bucket]).get(bucket, ()) if store is not None and known else ()
+    events = store.events(name, bucket, _MOST_EVENTS) if store is not None and known else []
+    seen = outlook.seen.get(bucket)
+    now = [] if seen is None or outlook.sights is None else outlook.sights.segments(seen)
+    return _Explanation(outlook, bucket, recorded, difference(recorded, now), events, outlook.plan())
+
+
+def _json(found: _Explanation) -> dict[str, Any]:
+    key = found.outlook.view.buckets.key
+    return {
+        "view": found.outlook.view.name,
+        "bucket": key(found.bucket),
+        "state": found.state.value,
+        "since": None if found.since is None else iso(found.since),
+        "reason": found.reason,
+        "segments": [_segment(segment) for segment in found.recorded],
+        "added": [_segment(segment) for segment in found.change.added],
+        "changed": [_segment(segment) for segment in found.change.changed],
+        "removed": [_segment(segment) for segment in found.change.removed],
+        "events": [
+            {
+                "at": iso(event.at),
+                "operation": event.operation.value,
+                "before": event.before,
+                "after": event.after,
+                "version": event.version,
+                "who": event.who,
+                "why": event.why,
+            }
+            for event in found.events
+        ],
+        "last_error": found.last_error,
+    }
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    start, end = iso(segment.start_ms), iso(segment.end_ms)
+    return {"name": segment.name, "crc": str(segment.crc), "start": start, "end": end}
+
+
+def _print(found: _Explanation) -> None:
+    out, view = show.console(), found.outlook.view
+    row = found.outlook.snapshot.rows.get(found.bucket)
+    since = "" if found.since is None else f" since {iso(found.since)}"
+    out.print(f"[bold]{view.name} {view.buckets.key(found.bucket)}[/]  {found.state}{since}")
+    if found.reason is not None:
+        out.print(f"  because {escape(found.reason)}")
+    if found.next_step is not None and found.next_step != found.reason:
+        out.print(f"  next: {escape(found.next_step)}")
+    if found.last_error is not None:
+        out.print(f"  [bold red]last error[/] {escape(found.last_error)}")
+    if row is not None and row.refreshed_at is not None:
+        files, rows = show.count(len(found.recorded), "file"), show.count(row.rows, "row")
+        out.print(f"  computed {iso(row.refreshed_at)} from {files}: {rows}, {show.size(row.bytes)}")
+    _print_files("added", "green", found.change.added)
+    _print_files("changed", "yellow", found.change.changed)
+    _print_files("removed", "red", found.change.removed)
+    _print_files("recorded", "bright_black", found.recorded)
+    for event in found.events:
+        why = "" if event.why is None else f": {escape(event.why)}"
+        change = f"{event.before or State.VACANT} -> {event.after or State.VACANT}"
+        when, who = f"[bright_black]{iso(event.at)}[/]", f"[bright_black]by {escape(event.who)}[/]"
+        out.print(f"  {when} {event.operation.value} {change}{why} {who}")
+
+
+def _print_files(what: str, style: str, segments: tuple[Segment, ...]) -> None:
+    out = show.console()
+    for segment in segments[:_MOST_FILES]:
+        times = f"[bright_black]{iso(segment.start_ms)} to {iso(segment.end_ms)}[/]"
+        out.print(f"  [{style}]{what:<8}[/] {escape(segment.name)}  {times}")
+    if len(segments) > _MOST_FILES:
+        out.print(f"  and {len(segments) - _MOST_FILES} more {what}")

@@ -1,0 +1,30 @@
+"""`mv-assets project`: the project file itself."""
+
+from __future__ import annotations
+
+import click
+
+from mv_assets.cli import show
+from mv_assets.cli.session import Session, print_json
+from mv_assets.project import Project
+
+
+@click.group()
+def project() -> None:
+    """Check the project file, or print its JSON schema for editors."""
+
+
+@project.command(epilog="Example: mv-assets project schema > project.schema.json")
+def schema() -> None:
+    """Print the JSON schema of the project file."""
+    print_json(Project.model_json_schema())
+
+
+@project.command(epilog="Example: mv-assets --project project.yaml project check")
+@click.pass_context
+def check(ctx: click.Context) -> None:
+    """Hold the project file against the real tables; names every mistake at once."""
+    session: Session = ctx.obj
+    catalog = session.catalog(schemas=True)
+    tables, views = show.count(len(catalog.tables), "table"), show.count(len(catalog.views), "view")
+    show.console().print(f"{session.project_file}: {tables} and {views}, no mistakes")

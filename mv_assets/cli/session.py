@@ -1,0 +1,102 @@
+"""What the commands share: the project file that was named, and the state it points to."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+
+from mv_assets.errors import NoState
+from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.watch import Watch
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.store import Store
+from mv_assets.tables.listing import Progress as ListingProgress
+from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import Catalog, load
+
+
+def clock() -> int:
+    """Now, in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One call of the command line."""
+
+    file: Path | None
+
+    def catalog(self, *, schemas: bool = False) -> Catalog:
+        return load(self.project_file, schemas=schemas)
+
+    @property
+    def project_file(self) -> Path:
+        if self.file is None:
+            raise click.UsageError("no project file; name one with --project FILE or MV_ASSETS_PROJECT")
+        return self.file
+
+    @contextmanager
+    def state(self, catalog: Catalog) -> Iterator[Store]:
+        """The state database, made if need be."""
+        store = Store(catalog.project.state)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    @contextmanager
+    def existing_state(self, catalog: Catalog) -> Iterator[Store | None]:
+        """The state database as it is; None if nobody has used it yet."""
+        try:
+            store = Store(catalog.project.state, create=False)
+        except NoState:
+            yield None
+            return
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def manager(self, store: Store, command: str) -> PartitionManager:
+        return PartitionManager(store, clock=clock, who=f"{getpass.getuser()} with mv-assets {command}")
+
+    @contextmanager
+    def imagining(self, catalog: Catalog, store: Store | None) -> Iterator[Watch]:
+        """Looks that write nothing, with a progress bar where there is much to read."""
+        database = None if store is None else store.database
+        tables = {
+            name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()
+        }
+        columns = (
+            TextColumn("reading {task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("files"),
+            DownloadColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
+
+
+def _bar(bars: Progress, table: str) -> ListingProgress:
+    task = bars.add_task(table, visible=False)
+
+    def update(files: int, _size: int, all_files: int, _whole: int) -> None:
+        bars.update(task, completed=files, total=all_files, visible=True)
+
+    return update
+
+
+def print_json(value: Any) -> None:
+    """JSON goes to stdout alone."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))

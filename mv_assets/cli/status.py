@@ -1,0 +1,147 @@
+"""`mv-assets status`: what of each view can be trusted, from the state alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from mv_assets.buckets import iso
+from mv_assets.cli import show
+from mv_assets.cli.session import Session, clock, print_json
+from mv_assets.errors import UnknownView
+from mv_assets.state import rules
+from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.store import Store
+from mv_assets.views.view import View
+
+_MOST_FAILURES = 5
+
+
+@click.command(epilog="Example: mv-assets status trips_hourly")
+@click.argument("views", nargs=-1, metavar="[VIEW]...")
+@click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
+@click.pass_context
+def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
+    """Show each view's buckets, watermark, lag and failures."""
+    session: Session = ctx.obj
+    catalog = session.catalog()
+    asked = [catalog.view(name) for name in views or catalog.views]
+    now = clock()
+    with session.existing_state(catalog) as store:
+        found = [(view, _snapshot(store, view)) for view in asked]
+    if as_json:
+        print_json({"views": [_json(view, snapshot, now) for view, snapshot in found]})
+    else:
+        _print(found, now)
+    if any(snapshot is not None and _failures(snapshot) for _, snapshot in found):
+        ctx.exit(1)
+
+
+def _snapshot(store: Store | None, view: View) -> Snapshot | None:
+    if store is None:
+        return None
+    try:
+        return store.snapshot(view.name)
+    except UnknownView:
+        return None
+
+
+def lag(snapshot: Snapshot, now: int) -> int:
+    """How far the view is behind now: behind its own watermark, or behind a source that has stalled."""
+    header = snapshot.header
+    known = header.watermark if header.source_end is None else header.source_end + 1
+    return now - min(header.watermark, known)
+
+
+def _counts(snapshot: Snapshot) -> Counter[State]:
+    return Counter(rules.effective_state(row, snapshot.header) for row in snapshot.rows.values())
+
+
+def _failures(snapshot: Snapshot) -> list[int]:
+    return sorted(b for b in snapshot.attempts if show.condition(snapshot, b) == "failed")
+
+
+def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
+    out = show.console()
+    for view, snapshot in found:
+        about = f"{view.declared.bucket} buckets of {view.declared.base}"
+        out.print(f"[bold]{view.name}[/]  [bright_black]{about}[/]")
+        if snapshot is None:
+            out.print("  never refreshed; `mv-assets plan` shows what a refresh would do\n")
+            continue
+        _print_one(view, snapshot, now)
+    out.print(show.legend())
+
+
+def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
+    out, header = show.console(), snapshot.header
+    out.print("  ", show.strip(snapshot, out.width - 24), sep="")
+    counts, behind, most = _counts(snapshot), lag(snapshot, now), view.declared.max_staleness
+    late = most is not None and behind > most
+    allowed = "" if most is None else f" of {show.duration(most)} allowed"
+    out.print(
+        f"  complete through {iso(header.watermark)}, "
+        f"[{'bold red' if late else 'default'}]lag {show.duration(behind)}{allowed}[/]; "
+        f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
+    )
+    if header.definition != view.definition:
+        out.print(
+            f"  [yellow]the project declares definition {view.definition}, the state has {header.definition}: "
+            "see `mv-assets plan`[/]"
+        )
+    failures = _failures(snapshot)
+    for bucket in failures[:_MOST_FAILURES]:
+        record = snapshot.attempts[bucket]
+        out.print(
+            f"  [bold red]✗ {header.buckets.key(bucket)}[/] failed {show.count(record.count, 'time')}: "
+            f"{escape(record.last_error or '')}"
+        )
+    if len(failures) > _MOST_FAILURES:
+        out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
+    out.print()
+
+
+def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
+    most = view.declared.max_staleness
+    result: dict[str, Any] = {
+        "name": view.name,
+        "version": 0,
+        "watermark": None,
+        "lag_seconds": None,
+        "max_staleness_seconds": None if most is None else most / 1000,
+        "counts": {"VALID": 0, "STALE": 0},
+        "buckets": [],
+    }
+    if snapshot is None:
+        return result
+    counts = _counts(snapshot)
+    return result | {
+        "version": snapshot.header.version,
+        "watermark": iso(snapshot.header.watermark),
+        "lag_seconds": lag(snapshot, now) / 1000,
+        "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
+        "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
+    }
+
+
+def _bucket(snapshot: Snapshot, bucket: int) -> dict[str, Any]:
+    row: PartitionRow = snapshot.rows[bucket]
+    record, header = snapshot.attempts.get(bucket), snapshot.header
+    state = rules.effective_state(row, header)
+    reason = row.reason or ("the view's definition changed" if state is State.STALE else None)
+    return {
+        "bucket": header.buckets.key(bucket),
+        "state": state.value,
+        "segments": None if row.inputs is None else row.inputs.base.segment_count,
+        "crc": None if row.inputs is None else str(row.inputs.base.crc),
+        "rows": row.rows,
+        "generation": row.generation,
+        "operation": None if row.operation is None else row.operation.value,
+        "refreshed_at": None if row.refreshed_at is None else iso(row.refreshed_at),
+        "stale_reason": reason if state is State.STALE else None,
+        "attempts": 0 if record is None else record.count,
+        "last_error": None if record is None else record.last_error,
+    }

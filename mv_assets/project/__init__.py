@@ -1,0 +1,26 @@
+"""What a user declares: tables, views and where everything is kept, in a file or in Python."""
+
+from mv_assets.project.checks import in_order
+from mv_assets.project.file import Draft, read
+from mv_assets.project.models import (
+    DeltaTable,
+    IcebergTable,
+    MaterializedView,
+    ParquetTable,
+    Project,
+    Spark,
+    Table,
+)
+
+__all__ = [
+    "DeltaTable",
+    "Draft",
+    "IcebergTable",
+    "MaterializedView",
+    "ParquetTable",
+    "Project",
+    "Spark",
+    "Table",
+    "in_order",
+    "read",
+]

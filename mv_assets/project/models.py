@@ -1,0 +1,150 @@
+"""The project as pydantic models. Unknown keys are errors; times are UTC milliseconds once read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mv_assets.buckets import MINUTE, Buckets
+from mv_assets.project.values import BucketWidth, Duration, Name, Start, Text
+
+_SECOND = 1_000
+
+
+def home() -> str:
+    """The folder of all that the embedded defaults write."""
+    return os.environ.get("MV_ASSETS_HOME") or str(Path.cwd() / ".mv_assets")
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class _Table(_Declared):
+    name: Name
+    time_column: Text | None = None
+    """Column that places a row in time; a table without one is a dimension."""
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    """Unit of an integer time column, counted from 1970."""
+    settle: Duration = 5 * _SECOND
+    """A bucket is refreshed once its files have been quiet this long."""
+    settle_at_most: Duration = MINUTE
+    """A bucket whose files never rest is refreshed after this long all the same."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _Table:
+        if self.time_unit is not None and self.time_column is None:
+            raise ValueError("time_unit is given without time_column; name the integer column it belongs to")
+        if self.settle_at_most < self.settle:
+            raise ValueError("settle_at_most is shorter than settle; make it at least as long")
+        return self
+
+
+class ParquetTable(_Table):
+    """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
+
+    format: Literal["parquet"] = "parquet"
+    path: Text
+    """Folder or URI; a relative path starts at the project file's folder."""
+    files: Text = "*"
+    """Pattern of the names of data files. Hidden files and those with an underscore first never count."""
+
+
+class DeltaTable(_Table):
+    """A Delta table, by the files its log lists."""
+
+    format: Literal["delta"] = "delta"
+    path: Text
+    reader: Literal["files", "spark"] = "files"
+    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
+    storage_options: dict[str, str] = {}
+    """Access to an object store."""
+
+
+class IcebergTable(_Table):
+    """An Iceberg table, by its path or through a catalog."""
+
+    format: Literal["iceberg"] = "iceberg"
+    path: Text | None = None
+    """Location of the table, or its metadata file."""
+    catalog: dict[str, str] | None = None
+    """Properties of the catalog, instead of a path."""
+    identifier: Text | None = None
+    """Name of the table in the catalog: namespace.table."""
+    reader: Literal["files", "spark"] = "files"
+
+    @model_validator(mode="after")
+    def _located(self) -> IcebergTable:
+        if (self.path is None) == (self.catalog is None) or (self.catalog is None) != (
+            self.identifier is None
+        ):
+            raise ValueError("an Iceberg table has either a path, or a catalog and an identifier")
+        return self
+
+
+FORMATS: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
+    "parquet": ParquetTable,
+    "delta": DeltaTable,
+    "iceberg": IcebergTable,
+}
+Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator="format")]
+
+
+class MaterializedView(_Declared):
+    """A query over a base table whose answer is kept, bucket by bucket."""
+
+    name: Name
+    base: Name
+    """The table, or another view, whose rows are put in buckets."""
+    dimensions: tuple[Name, ...] = ()
+    """Tables that the SQL joins; a change in one makes every bucket stale."""
+    sql: Text
+    """One SELECT, in Spark SQL."""
+    time_column: Text
+    """Output column that places a row in its bucket."""
+    bucket: BucketWidth
+    """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
+    start: Start
+    """Coverage begins here."""
+    buffer: Duration = 0
+    """How long after its end a bucket is first computed."""
+    max_staleness: Duration | None = None
+    """Bounded reads refuse the view when it lags further behind than this."""
+    max_buckets_per_run: Annotated[int, Field(ge=1, le=10_000)] = 64
+    on_base_delete: Literal["follow", "freeze"] = "follow"
+    """freeze keeps what retention removes from the base table."""
+    description: str = ""
+    owners: tuple[Text, ...] = ()
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets.of(self.bucket)
+
+
+class Spark(_Declared):
+    """How to reach Spark: a master, or a Spark Connect server."""
+
+    master: Text | None = None
+    remote: Text | None = None
+    conf: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _one(self) -> Spark:
+        if self.master is not None and self.remote is not None:
+            raise ValueError("spark has both a master and a remote; keep one")
+        return self
+
+
+class Project(_Declared):
+    """Tables, views, and where their state and data are kept."""
+
+    state: Text = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
+    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
+    """Folder of the views' data."""
+    spark: Spark = Spark()
+    tables: tuple[Table, ...] = ()
+    views: tuple[MaterializedView, ...] = ()

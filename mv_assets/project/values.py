@@ -1,0 +1,82 @@
+"""The small values of a project file: names, durations, bucket widths and starts."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
+from mv_assets.errors import BucketError
+
+_UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
+_DURATION = r"^[0-9]+(ms|s|m|h|d)$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAME = r"^[a-z][a-z0-9_]*$"
+# PostgreSQL would cut longer ones, and file systems have limits of their own.
+_LONGEST_NAME = 63
+_LONGEST = 3_660 * DAY
+
+
+def _duration(value: Any) -> int:
+    found = re.fullmatch(_DURATION, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"{value!r} is not a duration; write a number and a unit: 30s, 10m, 2h, 1d")
+    milliseconds = int(value.removesuffix(found[1])) * _UNITS[found[1]]
+    if milliseconds > _LONGEST:
+        raise ValueError(f"{value!r} is longer than ten years")
+    return milliseconds
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(_NAME, value) or len(value) > _LONGEST_NAME:
+        raise ValueError(
+            f"{value!r} is not a name; use lower-case letters, digits and underscores, at most "
+            f"{_LONGEST_NAME}, a letter first"
+        )
+    return value
+
+
+def _bucket(value: Any) -> str:
+    try:
+        return Buckets.of(value if isinstance(value, str) else repr(value)).width
+    except BucketError as error:
+        raise ValueError(str(error)) from None
+
+
+def _start(value: Any) -> int:
+    """YAML has read a plain date or time already; it has no zone of its own and means UTC."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00")  # noqa: TRY004
+    when = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    return (when - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _nonblank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty")
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
+Text = Annotated[str, AfterValidator(_nonblank), Field(min_length=1)]
+Duration = Annotated[
+    int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
+]
+BucketWidth = Annotated[
+    str,
+    BeforeValidator(_bucket),
+    WithJsonSchema({"type": "string", "pattern": "^([0-9]+(m|h)|1d|1w|1mo)$", "examples": ["1h", "1d"]}),
+]
+Start = Annotated[
+    int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
+]

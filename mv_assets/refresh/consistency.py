@@ -1,0 +1,75 @@
+"""What changed -> STALE: one look compares every bucket's recorded inputs with the current ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from mv_assets.refresh.difference import difference, reason
+from mv_assets.refresh.sights import Seen, Sights, with_recorded
+from mv_assets.state import rules
+from mv_assets.state.model import Look, Mark, Segment, Snapshot
+
+Recorded = Mapping[int, Sequence[Segment]]
+
+
+def differing(snapshot: Snapshot, sights: Iterable[Seen]) -> list[Seen]:
+    """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
+
+    A bucket that is frozen is among them: only its recorded segments tell whether it thaws.
+    """
+    header, rows = snapshot.header, snapshot.rows
+    found = []
+    for seen in sights:
+        row = rows.get(seen.bucket)
+        if (row is not None and row.frozen) or rules.compare(row, header, seen.bucket, seen.sight):
+            found.append(seen)
+    return found
+
+
+def needs_recorded(snapshot: Snapshot, seen: Sequence[Seen]) -> list[int]:
+    """Buckets whose recorded segments say more: their base differs, or they are frozen."""
+    wanted = []
+    for each in seen:
+        row, inputs = snapshot.rows.get(each.bucket), each.sight.inputs
+        if row is None or row.inputs is None or inputs is None:
+            continue
+        if row.frozen or row.inputs.base != inputs.base:
+            wanted.append(each.bucket)
+    return wanted
+
+
+def look(snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Recorded, now: int) -> Look:
+    """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
+    header = snapshot.header
+    marks = dict(_marks(snapshot, sights, found, recorded))
+    end = sights.source_end(now)
+    if end is not None and sights.base.unplaced:
+        # A file that may hold rows of any bucket holds W, but nobody's work.
+        end = min(end, header.watermark - 1)
+    return Look(sights.version, header.version, now, end, marks, sights.recheck_at(now))
+
+
+def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
+    """The map as the manager would leave it after this look; for plans that write nothing."""
+    header = snapshot.header
+    rows = dict(snapshot.rows)
+    for bucket, mark in seen.marks.items():
+        row = rules.mark(rows.get(bucket), header, bucket, mark)
+        if row is not None:
+            rows[bucket] = row
+    header = rules.see_source(header, seen.source_end)
+    above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
+    return replace(snapshot, header=rules.climb(header, above), rows=rows)
+
+
+def _marks(
+    snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Recorded
+) -> Iterator[tuple[int, Mark]]:
+    for each in found:
+        row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
+        seen = with_recorded(sights, each, before) if sights.view.freezes else each
+        inputs = seen.sight.inputs
+        if inputs is not None and rules.compare(row, snapshot.header, seen.bucket, seen.sight):
+            why = reason(row, inputs, difference(before, sights.segments(seen)))
+            yield seen.bucket, Mark(why, seen.sight)

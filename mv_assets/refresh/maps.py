@@ -1,0 +1,96 @@
+"""Where a look's findings go: into the partition map, or, for plans that write nothing, into a copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from mv_assets.errors import UnknownView
+from mv_assets.refresh import consistency
+from mv_assets.state import rules
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Declaration, Look, Segment, Snapshot
+from mv_assets.state.registry import Registry
+from mv_assets.state.store import Store
+
+
+class Maps(Protocol):
+    """The maps of all views, as looks and plans use them."""
+
+    def declare(self, view: Declaration) -> Snapshot:
+        """The view's map with this declaration in force.
+
+        Raises:
+            Fenced: a newer definition took over.
+
+        """
+        ...
+
+    def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
+        """The map after a look."""
+        ...
+
+    def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
+        """The segments that buckets were computed from."""
+        ...
+
+    def alive(self, view: str) -> frozenset[str]:
+        """Generations that are being staged now."""
+        ...
+
+
+class Recorded:
+    """The maps themselves: a look is written."""
+
+    def __init__(self, store: Store, manager: PartitionManager) -> None:
+        self._store = store
+        self._manager = manager
+
+    def declare(self, view: Declaration) -> Snapshot:
+        self._manager.declare(view)
+        return self._store.snapshot(view.view)
+
+    def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
+        self._manager.look(view, look)
+        return self._store.snapshot(before.header.view)
+
+    def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
+        return self._store.recorded(view, buckets)
+
+    def alive(self, view: str) -> frozenset[str]:
+        return Registry(self._store).alive(view)
+
+
+class Imagined:
+    """Copies of the maps: nothing is written. Without a store, the state is still empty."""
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+
+    def declare(self, view: Declaration) -> Snapshot:
+        if self._store is None:
+            return _new(view)
+        try:
+            before, history = self._store.snapshot(view.view), self._store.history(view.view)
+        except UnknownView:
+            return _new(view)
+        taken = rules.declare(before.header, history, view)
+        if taken is not None:
+            same_width = taken.width == before.header.width
+            return Snapshot(taken, before.rows if same_width else {}, {}, None)
+        return replace(before, header=rules.extend(before.header, view.start) or before.header)
+
+    def look(self, _view: Declaration, before: Snapshot, look: Look) -> Snapshot:
+        return consistency.imagined(before, look)
+
+    def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
+        wanted = list(buckets)
+        return {} if self._store is None or not wanted else self._store.recorded(view, wanted)
+
+    def alive(self, view: str) -> frozenset[str]:
+        return frozenset() if self._store is None else Registry(self._store).alive(view)
+
+
+def _new(view: Declaration) -> Snapshot:
+    return Snapshot(rules.start_view(view), {}, {}, None)

@@ -1,0 +1,237 @@
+"""State -> work: which buckets to compute next, in which order and together with which others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mv_assets.buckets import Buckets, iso
+from mv_assets.refresh.sights import Seen
+from mv_assets.state import rules
+from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Snapshot, State
+from mv_assets.state.rules import Due, Standing
+from mv_assets.tables.listing import Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a view's owner asked for, in milliseconds and buckets."""
+
+    max_buckets_per_run: int = 64
+    buffer: int = 0
+    settle: int = 0
+    settle_at_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Contiguous buckets that need the same operation; `bytes` is what there is to read for them."""
+
+    operation: Due
+    buckets: tuple[Planned, ...]
+    bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A bucket that is not VALID and not to be computed now, and what it waits for."""
+
+    bucket: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A bucket that can't be computed whatever one tries: it is to be failed with this error."""
+
+    planned: Planned
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about one view, decided on the map's `version`."""
+
+    version: int
+    work: tuple[Work, ...] = ()
+    failing: tuple[Failing, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a plan is made from."""
+
+    snapshot: Snapshot
+    seen: Mapping[int, Seen]
+    base: Listing
+    limits: Limits
+    now: int
+    source_end: int | None
+    alive: frozenset[str] = frozenset()
+
+
+def horizon(snapshot: Snapshot, limits: Limits, source_end: int | None, now: int) -> int:
+    """Where the buckets end that a look and a plan are about: rows, W, and what could be appended."""
+    header = snapshot.header
+    last = max(snapshot.rows, default=None)
+    rows_end = header.watermark if last is None else header.buckets.next(last)
+    return max(header.watermark, rows_end, cutoff(limits, source_end, now) or header.start)
+
+
+def cutoff(limits: Limits, source_end: int | None, now: int) -> int | None:
+    """The latest end an APPEND may have: past its buffer, and within what the source is known to hold."""
+    return None if source_end is None else min(now - limits.buffer, source_end + 1)
+
+
+def nothing_due(snapshot: Snapshot, limits: Limits, now: int) -> bool:
+    """Whether the map and the clock alone say that a plan would be empty: then nothing needs listing."""
+    header = snapshot.header
+    if any(rules.effective_state(row, header) is not State.VALID for row in snapshot.rows.values()):
+        return False
+    latest = cutoff(limits, header.source_end, now)
+    if latest is None:
+        return True
+    bucket = header.watermark
+    while bucket in snapshot.rows:
+        bucket = header.buckets.next(bucket)
+    return header.buckets.next(bucket) > latest
+
+
+def plan(situation: Situation, most: int | None = None) -> Plan:
+    """Reverts, then repairs with the newest first, then appends with the oldest first.
+
+    With `most`, that many pieces of work at most; the oldest repair and the first append are always
+    among them, so that neither starves behind the others.
+    """
+    waiting: list[Waiting] = []
+    failing: list[Failing] = []
+    ready: dict[Due, list[_Ready]] = {due: [] for due in Due}
+    for seen in situation.seen.values():
+        decided = _decide(situation, seen)
+        if isinstance(decided, Waiting):
+            waiting.append(decided)
+        elif isinstance(decided, Failing):
+            failing.append(decided)
+        elif decided is not None:
+            ready[decided.due].append(decided)
+    reverts = _pieces(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
+    most_buckets = situation.limits.max_buckets_per_run
+    repairs = [
+        piece for due in (Due.DELETE, Due.OVERWRITE) for piece in _pieces(situation, ready[due], most_buckets)
+    ]
+    repairs.sort(key=lambda piece: piece.buckets[-1].bucket, reverse=True)
+    appends = list(_pieces(situation, ready[Due.APPEND], most_buckets))
+    work = _bounded([*reverts], repairs, appends, most)
+    return Plan(situation.snapshot.header.version, tuple(work), tuple(failing), tuple(waiting))
+
+
+def _bounded(reverts: list[Work], repairs: list[Work], appends: list[Work], most: int | None) -> list[Work]:
+    if most is None or len(repairs) + len(appends) <= most:
+        return [*reverts, *repairs, *appends]
+    kept = [*repairs[-1:], *appends[:1]]
+    others = [*repairs[:-1], *appends[1:]][: max(most - len(kept), 0)]
+    chosen = {id(piece) for piece in [*kept, *others]}
+    return [*reverts, *(piece for piece in [*repairs, *appends] if id(piece) in chosen)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A bucket to be computed; `alone` if an earlier attempt on it never ended or failed."""
+
+    due: Due
+    planned: Planned
+    members: tuple[int, ...]
+    reason: str
+    alone: bool
+
+
+def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | None:
+    header, bucket = situation.snapshot.header, seen.bucket
+    row = situation.snapshot.rows.get(bucket)
+    latest = cutoff(situation.limits, situation.source_end, situation.now)
+    due = rules.due(row, header, bucket, seen.sight, header.start if latest is None else latest)
+    if due is Due.NOTHING:
+        return None
+    if due is Due.WAIT or seen.sight.inputs is None:
+        return Waiting(bucket, _waits_for(seen))
+    planned = Planned(bucket, None if row is None else row.token, seen.sight.inputs)
+    if due is Due.REVERT:
+        return _Ready(due, planned, (), "inputs turned out equal", alone=False)
+    record = situation.snapshot.attempts.get(bucket)
+    alive = record is not None and record.generation in situation.alive
+    standing = rules.standing(record, planned.inputs, alive=alive, now=situation.now)
+    if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
+        return Waiting(bucket, _held_back(record, standing))
+    if _arriving(situation, row, seen):
+        return Waiting(bucket, "its files are still arriving")
+    if seen.broken:
+        return Failing(planned, "; ".join(str(broken) for broken in seen.broken))
+    members = () if due is Due.DELETE else seen.members
+    return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
+
+
+def _arriving(situation: Situation, row: PartitionRow | None, seen: Seen) -> bool:
+    """Whether the bucket's files changed a moment ago; but not for ever, if they never rest."""
+    now, changed = situation.now, situation.base.changed
+    limits = situation.limits
+    # A clock that runs ahead of ours must not hold a bucket until we reach it.
+    if not any(abs(now - changed[at]) < limits.settle for at in seen.members):
+        return False
+    since = 0 if row is None or row.refreshed_at is None else row.refreshed_at
+    first = min((changed[at] for at in seen.members if changed[at] > since), default=now)
+    return now - first < limits.settle_at_most
+
+
+def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+    for run in _runs(ready, situation.snapshot.header.buckets, most):
+        members = {at for each in run for at in each.members}
+        size = sum(situation.base.sizes[at] for at in members)
+        reasons = dict.fromkeys(each.reason for each in run)
+        shown = next(iter(reasons))
+        more = f"; other reasons: {len(reasons) - 1}" if len(reasons) > 1 else ""
+        yield Work(run[0].due, tuple(each.planned for each in run), size, shown + more)
+
+
+def _runs(ready: Iterable[_Ready], buckets: Buckets, most: int) -> Iterator[list[_Ready]]:
+    """Neighbours together, at most so many; those that run alone by themselves."""
+    run: list[_Ready] = []
+    for each in ready:
+        joins = (
+            run
+            and len(run) < most
+            and not each.alone
+            and not run[-1].alone
+            and buckets.next(run[-1].planned.bucket) == each.planned.bucket
+        )
+        if run and not joins:
+            yield run
+            run = []
+        run.append(each)
+    if run:
+        yield run
+
+
+def _reason(row: PartitionRow | None, header: Header) -> str:
+    if row is None:
+        return "new"
+    if row.inputs is not None and row.inputs.definition != header.definition and not row.forced:
+        return "the view's definition changed"
+    return row.reason or "stale"
+
+
+def _waits_for(seen: Seen) -> str:
+    if seen.sight.missing:
+        missing = seen.sight.missing
+        names = ", ".join(missing[:3])
+        return f"frozen: {len(missing)} of its files are gone ({names}); restore them, or drop the view"
+    return f"waits for {seen.sight.waiting_for}"
+
+
+def _held_back(record: AttemptRecord, standing: Standing) -> str:
+    if standing is Standing.IN_FLIGHT:
+        return f"in flight: {record.generation}"
+    until = "" if record.retry_after is None else f" until {iso(record.retry_after)}"
+    error = "" if record.last_error is None else f": {record.last_error}"
+    return f"backing off{until} after {record.count} attempt{'s' * (record.count > 1)}{error}"

@@ -1,0 +1,136 @@
+"""What one look saw of a view: for each bucket its current inputs, and the files that they come from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mv_assets.state.model import Fingerprint, Inputs, Segment, Sight
+from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
+from mv_assets.tables.listing import Broken, Listing, Pending
+from mv_assets.tables.reach import next_end, source_end, sweep
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One bucket: its sight, the places of its segments in the base's listing, and the broken among them."""
+
+    bucket: int
+    sight: Sight
+    members: tuple[int, ...]
+    broken: tuple[Broken, ...] = ()
+
+
+class Sights:
+    """A view's inputs as they were listed."""
+
+    def __init__(self, view: View, base: Listing, dimensions: Mapping[str, Listing]) -> None:
+        self.view = view
+        self.base = base
+        self.dimensions = dimensions
+        self._others = tuple(sorted(self._fingerprints()))
+        self._blocked = next(
+            (
+                f"dimension {name}: {broken}"
+                for name, listed in dimensions.items()
+                for broken in listed.broken.values()
+            ),
+            None,
+        )
+        self._broken = (
+            {at for at, name in enumerate(base.names) if name in base.broken} if base.broken else set()
+        )
+
+    @property
+    def version(self) -> str:
+        """Says that all of these inputs are the same as at another time."""
+        return version_of(self.base.version, {name: d.version for name, d in self.dimensions.items()})
+
+    def over(self, first: int, end: int) -> Iterator[Seen]:
+        """The buckets that overlap `[first, end)`, in order."""
+        pending = _Stretches(self.base.pending)
+        for reach in sweep(self.base, self.view.buckets, first, end):
+            stop = self.view.buckets.next(reach.bucket)
+            waits_for = self._blocked or pending.between(reach.bucket, stop)
+            inputs = Inputs(reach.fingerprint, self.view.definition, self._others)
+            sight = Sight(inputs) if waits_for is None else Sight(None, waits_for)
+            yield Seen(reach.bucket, sight, reach.members, self._broken_among(reach.members))
+
+    def segments(self, seen: Seen) -> list[Segment]:
+        return [self.base.segment(at) for at in seen.members]
+
+    def source_end(self, now: int) -> int | None:
+        return source_end(self.base, now)
+
+    def recheck_at(self, now: int) -> int | None:
+        """The time from which the same listings may mean something else."""
+        times = [
+            next_end(self.base, now),
+            self.base.recheck_at,
+            *(d.recheck_at for d in self.dimensions.values()),
+        ]
+        return min((time for time in times if time is not None), default=None)
+
+    def broken(self) -> list[tuple[str, Broken]]:
+        """Every file that can't be used, with its table."""
+        tables = [self.base, *self.dimensions.values()]
+        return [(table.table, broken) for table in tables for broken in table.broken.values()]
+
+    def _broken_among(self, members: Sequence[int]) -> tuple[Broken, ...]:
+        if not self._broken:
+            return ()
+        return tuple(self.base.broken[self.base.names[at]] for at in members if at in self._broken)
+
+    def _fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
+        for name, listed in self.dimensions.items():
+            yield name, fingerprint(listed.segments())
+        for listed in (self.base, *self.dimensions.values()):
+            used = {name.lower() for name in self.view.sql.used.get(listed.table, ())}
+            schema = _schema(listed, used)
+            if schema is not None:
+                yield f"schema of {listed.table}", schema
+
+
+def version_of(base: str, dimensions: Mapping[str, str]) -> str:
+    """One version for all inputs of a view."""
+    return f"{hashed(repr((base, sorted(dimensions.items()))))}"
+
+
+def with_recorded(sights: Sights, seen: Seen, recorded: Sequence[Segment]) -> Seen:
+    """For views that freeze: which recorded segments are listed no longer, and whether the rest is equal."""
+    if seen.sight.inputs is None:
+        return seen
+    names = {sights.base.names[at] for at in seen.members}
+    missing = tuple(sorted(segment.name for segment in recorded if segment.name not in names))
+    rest = fingerprint(segment for segment in recorded if segment.name in names)
+    sight = replace(seen.sight, missing=missing, rest_equal=bool(missing) and rest == seen.sight.inputs.base)
+    return replace(seen, sight=sight)
+
+
+def _schema(listed: Listing, used: set[str]) -> Fingerprint | None:
+    """Where the table decides what its files' columns mean, that is an input as good as any file."""
+    details = listed.details
+    columns = [
+        (f"{name}:{kind}:{details.physical_names.get(name)}", details.field_ids.get(name, 0))
+        for name, kind in listed.schema.items()
+        if name.lower() in used
+    ]
+    return fingerprint_of(columns) if columns else None
+
+
+class _Stretches:
+    """Pending stretches of time, which are disjoint and in order."""
+
+    def __init__(self, pending: Sequence[Pending]) -> None:
+        self._pending = pending
+        self._starts = [stretch.start_ms for stretch in pending]
+
+    def between(self, start: int, end: int) -> str | None:
+        """What `[start, end)` waits for."""
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        for stretch in self._pending[at : at + 2]:
+            if stretch.start_ms < end and stretch.end_ms > start:
+                return stretch.why
+        return None

@@ -1,0 +1,158 @@
+"""One round of looks: every table listed once, every view compared with what its tables hold now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ParamSpec, TypeVar
+
+from mv_assets.errors import MvError
+from mv_assets.refresh import consistency, planner
+from mv_assets.refresh.maps import Maps
+from mv_assets.refresh.planner import Limits, Plan, Situation
+from mv_assets.refresh.sights import Seen, Sights, version_of, with_recorded
+from mv_assets.state import rules
+from mv_assets.state.model import Snapshot, State
+from mv_assets.tables import upstream
+from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
+from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
+
+T = TypeVar("T")
+P = ParamSpec("P")
+# The progress of a listing, by the table's name.
+Observer = Callable[[str], Progress]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A view after its look. `sights` is None where nothing changed and nothing can be due."""
+
+    view: View
+    snapshot: Snapshot
+    limits: Limits
+    at: int
+    sights: Sights | None = None
+    seen: Mapping[int, Seen] = field(default_factory=dict)
+    alive: frozenset[str] = frozenset()
+
+    def plan(self, most: int | None = None) -> Plan:
+        """What to do about the view now."""
+        if self.sights is None:
+            return Plan(self.snapshot.header.version)
+        end = self.sights.source_end(self.at)
+        situation = Situation(
+            self.snapshot, self.seen, self.sights.base, self.limits, self.at, end, self.alive
+        )
+        return planner.plan(situation, most)
+
+
+class Watch:
+    """Makes the looks of one round. What goes wrong with one view or table is an error of its views only."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tables: Mapping[str, Table],
+        maps: Maps,
+        clock: Callable[[], int],
+        observer: Observer = lambda _table: unobserved,
+    ) -> None:
+        self._catalog = catalog
+        self._tables = tables
+        self._maps = maps
+        self._clock = clock
+        self._observer = observer
+        self._snapshots: dict[str, Snapshot | MvError] = {}
+        self._glances: dict[str, Glance | MvError] = {}
+        self._listings: dict[str, Listing | MvError] = {}
+
+    def round(
+        self, names: Iterable[str] | None = None, *, whole: bool = False
+    ) -> dict[str, Outlook | MvError]:
+        """Look at views, and at those they are based on, which come first.
+
+        With `whole`, tables are listed even if nothing changed.
+        """
+        views = self._catalog.with_upstream(names)
+        # Maps before tables: a difference is then one that the table had later than the map.
+        for view in views:
+            self._snapshots[view.name] = _tried(self._maps.declare, view.declaration)
+        return {view.name: _tried(self._outlook, view, whole=whole) for view in views}
+
+    def _outlook(self, view: View, *, whole: bool) -> Outlook:
+        snapshot, now = _ok(self._snapshots[view.name]), self._clock()
+        limits = self._limits(view)
+        base = self._version(view.declared.base)
+        version = version_of(base, {name: self._version(name) for name in view.declared.dimensions})
+        idle = rules.idle(snapshot.look, version, snapshot.header.version, now)
+        if idle and not whole and planner.nothing_due(snapshot, limits, now):
+            return Outlook(view, snapshot, limits, now)
+        dimensions = {name: self._listing(name) for name in view.declared.dimensions}
+        sights = Sights(view, self._listing(view.declared.base), dimensions)
+        end = planner.horizon(snapshot, limits, sights.source_end(now), now)
+        seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
+        snapshot = self._look(view, snapshot, sights, seen, now)
+        self._snapshots[view.name] = snapshot
+        if view.freezes:
+            seen = self._with_recorded(view, snapshot, sights, seen)
+        return Outlook(view, snapshot, limits, now, sights, seen, self._maps.alive(view.name))
+
+    def _look(
+        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen], now: int
+    ) -> Snapshot:
+        found = consistency.differing(snapshot, seen.values())
+        recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
+        look = consistency.look(snapshot, sights, found, recorded, now)
+        return self._maps.look(view.declaration, snapshot, look)
+
+    def _with_recorded(
+        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
+    ) -> dict[int, Seen]:
+        """A frozen bucket waits for its files: a plan must know which of them are gone."""
+        header = snapshot.header
+        stale = [b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE]
+        recorded = self._maps.recorded(view.name, stale)
+        known = {b: with_recorded(sights, seen[b], recorded.get(b, ())) for b in stale if b in seen}
+        return {**seen, **known}
+
+    def _limits(self, view: View) -> Limits:
+        declared = view.declared
+        limits = Limits(declared.max_buckets_per_run, declared.buffer)
+        table = self._catalog.tables.get(declared.base)
+        if table is None:
+            return limits
+        return replace(limits, settle=table.settle, settle_at_most=table.settle_at_most)
+
+    def _version(self, name: str) -> str:
+        if name in self._snapshots:
+            return upstream.version_of(_ok(self._snapshots[name]))
+        return self._glance(name).version
+
+    def _glance(self, name: str) -> Glance:
+        if name not in self._glances:
+            self._glances[name] = _tried(self._tables[name].glance)
+        return _ok(self._glances[name])
+
+    def _listing(self, name: str) -> Listing:
+        if name in self._snapshots:
+            return upstream.listing_of(_ok(self._snapshots[name]), self._clock())
+        if name not in self._listings:
+            self._listings[name] = _tried(self._list, name)
+        return _ok(self._listings[name])
+
+    def _list(self, name: str) -> Listing:
+        return self._glance(name).listing(self._observer(name))
+
+
+def _tried(step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | MvError:
+    try:
+        return step(*given, **named)
+    except MvError as error:
+        return error
+
+
+def _ok(found: T | MvError) -> T:
+    if isinstance(found, MvError):
+        raise found
+    return found

@@ -1,0 +1,78 @@
+"""The columns of a Delta table: their types, and what its log and its files call them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from mv_assets.tables.types import spark_types
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_ID = "delta.columnMapping.id"
+_NAME = "delta.columnMapping.physicalName"
+
+
+@dataclass(frozen=True)
+class DeltaColumns:
+    """`mode` is how columns are found inside the files: none (by their names), name or id."""
+
+    fields: tuple[dict[str, Any], ...]
+    types: dict[str, str]
+    partitioning: tuple[str, ...]
+    mode: str
+
+    @classmethod
+    def of(cls, opened: DeltaTable) -> DeltaColumns:
+        schema, metadata = opened.schema(), opened.metadata()
+        fields = tuple(json.loads(schema.to_json())["fields"])
+        types = spark_types(pa.schema(schema.to_arrow()))
+        # Arrow has no variants: they come as the structs that hold them.
+        types |= {part["name"]: "variant" for part in fields if part["type"] == "variant"}
+        mode = metadata.configuration.get("delta.columnMapping.mode") or "none"
+        return cls(fields, types, tuple(metadata.partition_columns), mode)
+
+    @property
+    def physical_names(self) -> dict[str, str]:
+        """The columns' names inside the files, where columns are found by these."""
+        return self._logged_names if self.mode == "name" else {}
+
+    @property
+    def field_ids(self) -> dict[str, int]:
+        """The columns' ids inside the files, where columns are found by these."""
+        return {part["name"]: part["metadata"][_ID] for part in self.fields} if self.mode == "id" else {}
+
+    def logged(self, name: str) -> str:
+        """Under which name the log keeps a column's statistics."""
+        return self._logged_names.get(name, name)
+
+    @cached_property
+    def _logged_names(self) -> dict[str, str]:
+        if self.mode == "none":
+            return {}
+        return {part["name"]: part["metadata"].get(_NAME, part["name"]) for part in self.fields}
+
+    @property
+    def mapped_inside(self) -> list[str]:
+        """Columns with nested fields that the files call otherwise."""
+        return [part["name"] for part in self.fields if self.mode != "none" and _mapped_inside(part["type"])]
+
+    @property
+    def widened(self) -> list[str]:
+        """Columns that may have a narrower type inside older files."""
+        return [part["name"] for part in self.fields if '"delta.typeChanges"' in json.dumps(part)]
+
+
+def _mapped_inside(kind: Any) -> bool:
+    if not isinstance(kind, dict):
+        return False
+    parts = kind.get("fields", [])
+    if any(part["metadata"].get(_NAME, part["name"]) != part["name"] for part in parts):
+        return True
+    inner = [kind.get(key) for key in ("elementType", "keyType", "valueType")]
+    return any(_mapped_inside(part) for part in [*inner, *(part["type"] for part in parts)])

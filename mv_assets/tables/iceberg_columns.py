@@ -1,0 +1,102 @@
+"""The columns of an Iceberg table: their Spark types, their ids, and partition values as text."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.types import IcebergType
+
+_SPARK = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "time": "time(6)",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "timestamp_ns": "timestamp_ntz",
+    "timestamptz_ns": "timestamp",
+    "string": "string",
+    "uuid": "string",
+    "binary": "binary",
+    "unknown": "void",
+}
+_ARROW = {
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz_ns": pa.timestamp("ns", "UTC"),
+}
+
+
+def spark_type(kind: IcebergType) -> str:
+    """The type under which Iceberg's own Spark connector shows a column."""
+    from pyiceberg.types import DecimalType, FixedType, ListType, MapType, StructType  # noqa: PLC0415 - an extra
+
+    match kind:
+        case StructType():
+            return f"struct<{','.join(f'{part.name}:{spark_type(part.field_type)}' for part in kind.fields)}>"
+        case ListType():
+            return f"array<{spark_type(kind.element_type)}>"
+        case MapType():
+            return f"map<{spark_type(kind.key_type)},{spark_type(kind.value_type)}>"
+        case DecimalType():
+            return f"decimal({kind.precision},{kind.scale})"
+        case FixedType():
+            return "binary"
+    return _SPARK.get(str(kind), str(kind))
+
+
+def columns(schema: Schema) -> dict[str, str]:
+    return {part.name: spark_type(part.field_type) for part in schema.fields}
+
+
+def moved_inside(metadata: TableMetadata) -> str | None:
+    """A nested field that some schema of the table has under another name or id; None if there is none.
+
+    Files know fields by id; Spark, reading them, finds only the top-level columns so.
+    """
+    from pyiceberg.schema import Schema, index_by_name  # noqa: PLC0415 - an extra
+
+    ids: dict[tuple[int, str], int] = {}
+    names: dict[int, str] = {}
+    for schema in metadata.schemas:
+        for top in schema.fields:
+            for path, field_id in index_by_name(Schema(top)).items():
+                name = schema.find_field(field_id).name
+                place = (top.field_id, path.removeprefix(top.name))
+                moved = (
+                    ids.setdefault(place, field_id) != field_id or names.setdefault(field_id, name) != name
+                )
+                if moved and field_id != top.field_id:
+                    return path
+    return None
+
+
+def defaulted(schema: Schema) -> list[str]:
+    """Columns that older files don't have, and that are not null there."""
+    fields = [schema.find_field(field_id) for field_id in sorted(schema.field_ids)]
+    return [part.name for part in fields if part.initial_default is not None]
+
+
+@lru_cache(maxsize=65_536)
+def text(kind: str, value: Any) -> str | None:
+    """A partition value as text. Times by Arrow: Python's end with the year 9999."""
+    if value is None:
+        return None
+    if kind in _ARROW:
+        return str(pa.array([value], _ARROW[kind]).cast(pa.string())[0].as_py())
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,44 @@
+"""Where the rows of an Iceberg table's files lie in time, as far as its manifests state it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from mv_assets.tables import lakehouse
+from mv_assets.tables.footer import Extent
+from mv_assets.tables.times import TimeColumn, Unit
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+
+_DATE_BYTES = 4
+
+
+class IcebergTime(NamedTuple):
+    """The time column, which files know by its id."""
+
+    column: TimeColumn
+    field_id: int
+    unit: Unit | Literal["d"]
+    has_default: bool
+
+
+def stated_extent(file: DataFile, time: IcebergTime | None, values: Mapping[int, Any]) -> Extent | None:
+    """What the manifest states of a file, whose identity partitions have these values by field id."""
+    rows = file.record_count
+    if time is None:
+        return lakehouse.timeless(rows)
+    first, last = (
+        bounds.get(time.field_id) if bounds else None for bounds in (file.lower_bounds, file.upper_bounds)
+    )
+    nulls = file.null_value_counts.get(time.field_id) if file.null_value_counts else None
+    if first is not None and last is not None:
+        # Bounds keep the type that the column had when they were written: a date may have become a timestamp.
+        days = time.column.unit is None and len(first) == _DATE_BYTES
+        low, high = (int.from_bytes(bound, "little", signed=True) for bound in (first, last))
+        return lakehouse.stated(rows, nulls, low, high, "d" if days else time.unit)
+    if time.field_id in values:
+        value = values[time.field_id]
+        return lakehouse.stated(rows, rows if value is None else 0, value, value, time.unit)
+    return lakehouse.stated(rows, nulls, None, None, time.unit)

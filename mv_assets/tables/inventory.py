@@ -1,0 +1,100 @@
+"""What was found out about files before, so that a look reads only what changed.
+
+A cache, not the truth: losing it costs time, and no mark depends on when it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from mv_assets.state.database import Database
+from mv_assets.state.reader import chunks
+from mv_assets.state.retry import Retry
+from mv_assets.state.schema import inventory
+
+
+class Known(NamedTuple):
+    """What one file was found to hold.
+
+    `range` is None for a file without rows in time, or, where there is an `error`, for a file whose
+    range was never known. A checksum that was taken while the file was young is not `trusted`.
+    """
+
+    identity: int
+    crc: int
+    start_ms: int | None
+    end_ms: int | None
+    nulls: int = 0
+    trusted: bool = True
+    error: str | None = None
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        return None if self.start_ms is None or self.end_ms is None else (self.start_ms, self.end_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The inventory of one table. Without a database, or with `keep` off, nothing is remembered."""
+
+    database: Database | None
+    table: str
+    keep: bool = True
+    retry: Retry = field(default_factory=Retry)
+
+    def known(self) -> Iterator[tuple[str, Known]]:
+        """All files known of the table, a few at a time."""
+        if self.database is None:
+            return
+        columns = [inventory.c[name] for name in ("name", *Known._fields)]
+        wanted = select(*columns).where(inventory.c.table_name == self.table)
+        with self.database.read() as connection:
+            found = connection.execution_options(stream_results=True).execute(wanted)
+            for name, *fields in found.tuples():
+                yield name, Known(*fields)
+
+    def save(self, found: Mapping[str, Known]) -> None:
+        """Remember files, instead of what was known of them."""
+        # In order, so that two deployments that save the same files wait for each other and don't deadlock.
+        self._write(
+            sorted(found),
+            lambda tx, names: tx.execute(
+                _UPSERT[tx.dialect.name],
+                [{"table_name": self.table, "name": name, **found[name]._asdict()} for name in names],
+            ),
+        )
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Forget files that are gone."""
+        self._write(
+            sorted(names),
+            lambda tx, gone: tx.execute(
+                delete(inventory).where(inventory.c.table_name == self.table, inventory.c.name.in_(gone))
+            ),
+        )
+
+    def _write(self, names: list[str], step: Callable[[Connection, list[str]], object]) -> None:
+        if self.database is None or not self.keep or not names:
+            return
+        database = self.database
+
+        def once() -> None:
+            with database.write() as connection:
+                for chunk in chunks(names):
+                    step(connection, chunk)
+
+        self.retry.run(self.retry.critical, self.table, "remember files", once)
+
+
+def _upsert(insert: Callable[[Table], Any]) -> Any:
+    statement = insert(inventory)
+    new = {name: statement.excluded[name] for name in Known._fields}
+    return statement.on_conflict_do_update(index_elements=["table_name", "name"], set_=new)
+
+
+_UPSERT = {"sqlite": _upsert(sqlite.insert), "postgresql": _upsert(postgresql.insert)}

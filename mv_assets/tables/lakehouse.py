@@ -1,0 +1,246 @@
+"""What Delta and Iceberg tables share: a log names their files, and mostly states their time ranges."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mv_assets.errors import MvError, TableRefused, TableUnreadable
+from mv_assets.state.model import Segment
+from mv_assets.tables.fingerprint import hashed
+from mv_assets.tables.footer import Extent, Unusable, extent
+from mv_assets.tables.inventory import Inventory, Known
+from mv_assets.tables.listing import ALWAYS, Broken, Listing, Progress
+from mv_assets.tables.times import TimeColumn, Unit, milliseconds
+
+# Who reads the rows: Spark from the listed files, or Spark through the format's own connector.
+Reader = Literal["files", "spark"]
+
+BY_SPARK = "set `reader: spark`, so that Spark reads this version through the format's own connector"
+
+_THREADS = 8
+_LONGEST = 300
+_SPARK_UNITS: Mapping[str, Unit | Literal["d"]] = {"date": "d", "timestamp": "us", "timestamp_ntz": "us"}
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+class Active(NamedTuple):
+    """A file of the listed version. Where `extent` is None, only the file's footer knows it."""
+
+    name: str
+    crc: int
+    size: int
+    changed: int
+    extent: Extent | None
+
+
+def content(name: str, size: int, partition: Mapping[str, str | None], deletes: Sequence[str] = ()) -> int:
+    """The crc of a file that never changes under its name: of all that decides which rows it gives."""
+    return hashed(json.dumps([name, size, sorted(partition.items()), sorted(deletes)]))
+
+
+def stated(
+    rows: int | None, nulls: int | None, first: int | None, last: int | None, unit: Unit | Literal["d"]
+) -> Extent | None:
+    """The extent that statistics state; None if they don't."""
+    if rows == 0:
+        return Extent(None)
+    if first is not None and last is not None and first <= last:
+        return _within_reach(Extent(milliseconds(first, last, unit), nulls or 0, rows or 0))
+    if rows is not None and nulls == rows:
+        return Extent(None, nulls, rows)
+    return None
+
+
+def _within_reach(found: Extent) -> Extent:
+    """Seconds may be too large a number of milliseconds to be kept."""
+    if found.range is None:
+        return found
+    low, high = ALWAYS
+    start, end = (min(max(time, low), high) for time in found.range)
+    return found._replace(range=(start, end))
+
+
+def timeless(rows: int | None) -> Extent:
+    """The extent of a dimension's file."""
+    return Extent(None if rows == 0 else ALWAYS, rows=rows or 0)
+
+
+def named(columns: Iterable[str], wanted: str) -> str | None:
+    """The column of that name as the table spells it; Spark does not care for case."""
+    listed = list(columns)
+    if wanted in listed:
+        return wanted
+    return next((name for name in listed if name.lower() == wanted.lower()), None)
+
+
+def time_of(
+    table: str, where: str, columns: Mapping[str, str], time: TimeColumn
+) -> tuple[str, Unit | Literal["d"]]:
+    """The time column as the table spells it, and the unit of its values.
+
+    Raises:
+        TableUnreadable: there is none, or its type is not one for times.
+
+    """
+    name = named(columns, time.name)
+    if name is None:
+        raise TableUnreadable(table, where, f"it has no column {time.name}, which should be its time column")
+    kind = columns[name]
+    if kind in _INTEGERS and time.unit is not None:
+        return name, time.unit
+    if kind in _INTEGERS:
+        why = f"its time column {name} holds integers, but the table declares no time_unit"
+        raise TableUnreadable(table, where, why)
+    if kind not in _SPARK_UNITS or time.unit is not None:
+        wanted = "an integer" if time.unit is not None else "a date or timestamp"
+        raise TableUnreadable(table, where, f"its time column {name} has type {kind}, not {wanted}")
+    return name, _SPARK_UNITS[kind]
+
+
+def of_footer(source: pa.NativeFile, time: TimeColumn, field_id: int | None = None) -> Extent:
+    """A file's extent by its footer, where its column has that name or, if given, that id.
+
+    A file that was written before the column was added has nulls there.
+
+    Raises:
+        Unusable: it is no Parquet file that could be read.
+
+    """
+    try:
+        fields = list(pq.ParquetFile(source).schema_arrow)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Unusable(f"it can't be read as Parquet ({short(error)})") from error
+    ids = {number: part.name for part in fields if (number := _field_id(part)) is not None}
+    if field_id is not None and not ids:
+        raise Unusable("the table does not state its time range, and the file has no field ids to find it by")
+    inside = named([part.name for part in fields], time.name) if field_id is None else ids.get(field_id)
+    if inside is None:
+        whole = extent(source, None)
+        return Extent(None, whole.rows, whole.rows)
+    return _within_reach(extent(source, TimeColumn(inside, time.unit)))
+
+
+def _field_id(part: pa.Field) -> int | None:
+    value = (part.metadata or {}).get(b"PARQUET:field_id")
+    return None if value is None else int(value)
+
+
+def enter(
+    listing: Listing,
+    files: Sequence[Active],
+    read: Callable[[Active], Extent],
+    how: str,
+    inventory: Inventory,
+    settle_ms: int,
+    progress: Progress,
+) -> None:
+    """Enter the files into the listing; read the footers of those whose extent is not known, once.
+
+    `how` says by which column: an extent that was remembered by another one is not used.
+
+    Raises:
+        TableRefused: a file is listed twice, so that its rows count twice.
+
+    """
+    twice = [name for name, count in Counter(file.name for file in files).items() if count > 1]
+    if twice:
+        raise TableRefused(listing.table, f"lists {twice[0]} twice", "rewrite that file's rows")
+    unread = {file.name: file for file in files if file.extent is None}
+    found = _examined(unread, files, read, hashed(how), inventory, progress) if unread else {}
+    for file in files:
+        known = found.get(file.name)
+        start_end, nulls = (file.extent or Extent(None))[:2] if known is None else (known.range, known.nulls)
+        if nulls:
+            listing.nulls[file.name] = nulls
+        if known is not None and known.error is not None:
+            listing.broken[file.name] = Broken(file.name, known.error, known.start_ms, known.end_ms)
+            # The file may come back without a new version of its table.
+            listing.recheck(listing.at + settle_ms)
+        if start_end is not None:
+            segment = Segment(file.name, file.crc, *start_end)
+            listing.add(segment, size=file.size, changed=file.changed, identity=_identity(file))
+
+
+def _identity(file: Active) -> int:
+    return hashed(f"{file.name}\0{file.size}")
+
+
+def _examined(
+    unread: Mapping[str, Active],
+    files: Sequence[Active],
+    read: Callable[[Active], Extent],
+    how: int,
+    inventory: Inventory,
+    progress: Progress,
+) -> dict[str, Known]:
+    """What is known of files by their footers. The inventory keeps `how` in place of a checksum."""
+    names = {file.name for file in files}
+    known: dict[str, Known] = {}
+    gone = []
+    for name, entry in inventory.known():
+        if name not in names:
+            gone.append(name)
+        elif name in unread and entry.crc == how:
+            known[name] = entry
+    fresh = {
+        name
+        for name, entry in known.items()
+        if entry.error is None and entry.identity == _identity(unread[name])
+    }
+    left = [file for name, file in unread.items() if name not in fresh]
+
+    def one(file: Active) -> Known:
+        last = known.get(file.name)
+        try:
+            found, error = read(file), None
+        except (Unusable, OSError) as failed:
+            found, error = Extent(last.range if last else None), _why(failed)
+        start, end = found.range or (None, None)
+        return Known(_identity(file), how, start, end, found.nulls, error=error)
+
+    whole, size = sum(file.size for file in left), 0
+    found: dict[str, Known] = {}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for file, entry in zip(left, pool.map(one, left), strict=True):
+            found[file.name] = entry
+            size += file.size
+            progress(len(found), size, len(left), whole)
+    inventory.save(found)
+    inventory.forget(gone)
+    return {name: entry for name, entry in known.items() if name in fresh} | found
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the table lists it, but it is not there"
+    return str(error) if isinstance(error, Unusable) else f"it can't be opened ({short(error)})"
+
+
+@contextmanager
+def readable(table: str, where: str) -> Iterator[None]:
+    """Whatever a format's library raises becomes the reason why the table can't be listed.
+
+    Raises:
+        TableUnreadable: something was raised.
+
+    """
+    try:
+        yield
+    except MvError:
+        raise
+    except Exception as error:
+        raise TableUnreadable(table, where, short(error)) from error
+
+
+def short(error: BaseException) -> str:
+    """What an error says, without the traces that some libraries append to it."""
+    said = str(error).strip().split("\n", 1)[0][:_LONGEST]
+    return said or type(error).__name__

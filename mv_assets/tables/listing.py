@@ -1,0 +1,164 @@
+"""A base table as one look listed it: its segments in columns, because a lake has millions of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mv_assets.state.model import Segment
+
+# The range of a file that has no time of its own, as in a dimension: it belongs to every bucket.
+ALWAYS = (-(1 << 63), (1 << 63) - 1)
+
+# Called with files and bytes examined so far, and with how many of each there are to examine.
+Progress = Callable[[int, int, int, int], None]
+
+
+def unobserved(_files: int, _bytes: int, _all_files: int, _all_bytes: int) -> None:
+    """The progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A file that can't be used, why, and its last known range; None where that is not known."""
+
+    name: str
+    why: str
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+    @property
+    def ranged(self) -> bool:
+        return self.start_ms is not None
+
+    def __str__(self) -> str:
+        return f"file {self.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A stretch of time (end exclusive) whose segments are not to be read yet, and what it waits for."""
+
+    start_ms: int
+    end_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a table keeps about its files outside of them, by segment name where it differs per file."""
+
+    # Partition values as text, None for null.
+    partitions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    # Names the columns have inside the files, where they are not the table's own.
+    physical_names: Mapping[str, str] = field(default_factory=dict)
+    # Ids by which columns are found inside the files, whatever they are called there.
+    field_ids: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Listing:
+    """One complete listing. The columns hold the files that have a time range, broken ones included.
+
+    `recheck_at` is the time from which the same files may mean something else: a checksum that was
+    taken while its file was young is not trusted for ever.
+    """
+
+    table: str
+    version: str
+    at: int
+    names: list[str] = field(default_factory=list)
+    crcs: array[int] = field(default_factory=lambda: array("q"))
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    # When a file last changed, in ms; and the hash of what tells that it is still the same object.
+    changed: array[int] = field(default_factory=lambda: array("q"))
+    identities: array[int] = field(default_factory=lambda: array("q"))
+    broken: dict[str, Broken] = field(default_factory=dict)
+    # Rows whose time is null belong to no bucket; they are counted here by file.
+    nulls: dict[str, int] = field(default_factory=dict)
+    # Types of the table's columns where the table itself, not each file, decides them.
+    schema: Mapping[str, str] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
+    # Disjoint and in order; only a view that is used as a table has any.
+    pending: tuple[Pending, ...] = ()
+    # Last millisecond through which the table says it is complete, if it does not leave that to its segments.
+    complete_through: int | None = None
+    recheck_at: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, segment: Segment, *, size: int = 0, changed: int = 0, identity: int = 0) -> None:
+        self.names.append(segment.name)
+        self.crcs.append(segment.crc)
+        self.starts.append(segment.start_ms)
+        self.ends.append(segment.end_ms)
+        self.sizes.append(size)
+        self.changed.append(changed)
+        self.identities.append(identity)
+
+    def segment(self, index: int) -> Segment:
+        return Segment(self.names[index], self.crcs[index], self.starts[index], self.ends[index])
+
+    def segments(self) -> Iterator[Segment]:
+        return (self.segment(index) for index in range(len(self)))
+
+    def leave_out(self, indices: set[int]) -> None:
+        """Take files out of the columns."""
+        kept = [index for index in range(len(self)) if index not in indices]
+        self.names = [self.names[index] for index in kept]
+        for column in ("crcs", "starts", "ends", "sizes", "changed", "identities"):
+            values = getattr(self, column)
+            setattr(self, column, array("q", (values[index] for index in kept)))
+
+    def recheck(self, at: int) -> None:
+        """Have the table listed again from that time on, even if nothing seems to have changed."""
+        self.recheck_at = at if self.recheck_at is None else min(self.recheck_at, at)
+
+    @property
+    def unplaced(self) -> list[Broken]:
+        """Broken files that may hold rows of any bucket."""
+        return [broken for broken in self.broken.values() if not broken.ranged]
+
+
+class Glance(Protocol):
+    """A table seen without reading files: enough to tell whether anything changed."""
+
+    @property
+    def version(self) -> str: ...
+
+    def listing(self, progress: Progress = unobserved) -> Listing:
+        """List it completely.
+
+        Raises:
+            TableUnreadable: the table could not be listed as a whole.
+
+        """
+        ...
+
+
+class Table(Protocol):
+    """A base table or a dimension."""
+
+    @property
+    def name(self) -> str: ...
+
+    def glance(self) -> Glance:
+        """See the table as it is now.
+
+        Raises:
+            TableUnreadable: it is not there, can't be listed, or has what this reader must refuse.
+
+        """
+        ...
+
+    def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:
+        """Columns with their Spark SQL types; None while the table has no files.
+
+        Files may differ: the answer has all `wanted` columns that any sampled file has.
+        """
+        ...

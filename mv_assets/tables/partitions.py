@@ -1,0 +1,72 @@
+"""Hive partitions: columns whose values stand in the folders' names, `day=2024-01-31/part-0.parquet`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from mv_assets.tables.times import of_text
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+_INT = 1 << 31
+_LONG = 1 << 63
+
+Values = Mapping[str, str | None]
+
+
+def values_of(name: str) -> Values:
+    """The partition values of a file, by its name."""
+    folder, _, _ = name.rpartition("/")
+    return _of_folder(folder) if "=" in folder else {}
+
+
+@lru_cache(maxsize=65_536)
+def _of_folder(folder: str) -> Values:
+    pairs = (part.split("=", 1) for part in folder.split("/") if "=" in part)
+    return {unquote(key): None if value == NULL else unquote(value) for key, value in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class HivePartitions(Mapping[str, Values]):
+    """The partition values of many files, worked out when asked for."""
+
+    names: Sequence[str]
+
+    def __getitem__(self, name: str) -> Values:
+        return values_of(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def types_of(names: Iterable[str]) -> dict[str, str]:
+    """The Spark type of each partition column.
+
+    It follows from the values of the whole table: a job that reads some of the folders must not come to
+    another type than one that reads others.
+    """
+    found: dict[str, set[str]] = {}
+    for folder in {name.rpartition("/")[0] for name in names}:
+        for key, value in (_of_folder(folder) if "=" in folder else {}).items():
+            found.setdefault(key, set()).update(() if value is None else (value,))
+    return {key: _type(values) for key, values in found.items()}
+
+
+def _type(values: set[str]) -> str:
+    if not values:
+        return "string"
+    if all(_is_integer(value) for value in values):
+        return "int" if all(-_INT <= int(value) < _INT for value in values) else "bigint"
+    if all(len(value) == len("2024-01-31") and of_text(value, None) is not None for value in values):
+        return "date"
+    return "string"
+
+
+def _is_integer(value: str) -> bool:
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and -_LONG <= int(value) < _LONG

@@ -1,0 +1,52 @@
+"""The time column of a base table: which types it may have, and its values as UTC milliseconds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+
+from mv_assets.buckets import DAY
+
+Unit = Literal["s", "ms", "us", "ns"]
+
+_PER_MS = {"us": 1_000, "ns": 1_000_000}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """`unit` is declared for integers only: without it a number could be any time."""
+
+    name: str
+    unit: Unit | None = None
+
+
+def milliseconds(first: int, last: int, unit: Unit | Literal["d"]) -> tuple[int, int]:
+    """A range of raw values in milliseconds, end inclusive.
+
+    Coarse values stand for all of their day or second: a table of dates reaches to the end of its last
+    day. Finer ones are floored, before 1970 too.
+    """
+    if unit in _PER_MS:
+        return first // _PER_MS[unit], last // _PER_MS[unit]
+    width = {"d": DAY, "s": 1_000, "ms": 1}[unit]
+    return first * width, (last + 1) * width - 1
+
+
+def of_text(text: str, unit: Unit | None) -> tuple[int, int] | None:
+    """The range that a partition value stands for; None if it is not a time."""
+    if unit is not None:
+        return milliseconds(int(text), int(text), unit) if _INTEGER.fullmatch(text) else None
+    try:
+        if len(text) <= len("2024-01-31"):
+            day = (date.fromisoformat(text) - _EPOCH.date()).days
+            return milliseconds(day, day, "d")
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
+    micros = (when - _EPOCH) // timedelta(microseconds=1)
+    return milliseconds(micros, micros, "us")

@@ -1,0 +1,52 @@
+"""Arrow's column types in Spark SQL's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+_NAMES = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    # Spark has no unsigned types and reads them as the next wider ones.
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+    "uint64": "decimal(20,0)",
+    "halffloat": "float",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "string_view": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "binary_view": "binary",
+    "date32[day]": "date",
+    "date64[ms]": "date",
+}
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The type under which Spark reads a column of that Arrow type."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is not None else "timestamp_ntz"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{part.name}:{spark_type(part.type)}' for part in kind)}>"
+    if pa.types.is_dictionary(kind):
+        return spark_type(kind.value_type)
+    return _NAMES.get(str(kind), str(kind))
+
+
+def spark_types(fields: Iterable[pa.Field]) -> dict[str, str]:
+    return {part.name: spark_type(part.type) for part in fields}

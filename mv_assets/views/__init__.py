@@ -1,0 +1,1 @@
+"""Views as declared: their SQL analysed, their definition hash, and the catalog that opens them all."""

@@ -1,0 +1,136 @@
+"""A view's SQL at project load: what it gives, or every mistake in it at once.
+
+A bucket is computed by running the SQL on the base rows of its time window alone, so the SQL must give
+bucket by bucket what it gives on the whole table, and the same on every run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from mv_assets.buckets import Buckets
+from mv_assets.errors import Mistake
+from mv_assets.views.clauses import refused_clauses
+from mv_assets.views.columns import Resolver, output_names
+from mv_assets.views.decomposition import Decomposition
+from mv_assets.views.functions import refused_functions
+from mv_assets.views.grain import GRAINS, fits
+from mv_assets.views.reading import SQLGLOT_ERRORS, Reading, read
+from mv_assets.views.source import Source
+from mv_assets.views.tables import table_mistakes
+from mv_assets.views.wording import one_line, short
+
+__all__ = ["Source", "ViewSql", "analyse"]
+
+_RESERVED = "_mv"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSql:
+    """A view's SQL that may be computed bucket by bucket.
+
+    `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords.
+    `grain` is what the output time column is truncated to, None for raw instants. `used` has the columns
+    mentioned of each table read, in the schema's spelling; a name that several tables of unknown schema may
+    have counts for each.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    grain: str | None
+    aggregates: bool
+    used: Mapping[str, frozenset[str]]
+
+
+def analyse(
+    sql: str, *, base: Source, dimensions: Sequence[Source], time_column: str, buckets: Buckets
+) -> tuple[ViewSql | None, list[Mistake]]:
+    """What the SQL gives; None where there is a mistake, with every mistake that was found."""
+    reading = read(sql)
+    view, mistakes = None, []
+    if isinstance(reading, Mistake):
+        mistakes = [reading]
+    else:
+        try:
+            view, mistakes = _analyse(reading, base, dimensions, time_column, buckets)
+        except SQLGLOT_ERRORS:
+            lost = "the SQL can't be understood; write it with fewer levels and plainer syntax"
+            mistakes = [Mistake("sql", lost)]
+    return view, [replace(mistake, what=one_line(mistake.what)) for mistake in mistakes]
+
+
+def _analyse(
+    reading: Reading, base: Source, dimensions: Sequence[Source], time_column: str, buckets: Buckets
+) -> tuple[ViewSql | None, list[Mistake]]:
+    select = reading.select
+    resolver = Resolver(base, dimensions)
+    resolver.query(select, {}, None)
+    cut = Decomposition(select, resolver, base, buckets)
+    time, time_mistakes = cut.time(time_column)
+    mistakes = [
+        *refused_clauses(select),
+        *refused_functions(select, reading.tokens),
+        *table_mistakes(select, resolver.tables, base, dimensions),
+        *_unreached(select, resolver),
+        *(Mistake("sql", complaint) for complaint in resolver.complaints),
+        *_name_mistakes(select),
+        *_base_grain(base, buckets),
+        *time_mistakes,
+        *cut.grouping(time, time_column),
+        *cut.windows(),
+    ]
+    if mistakes or time is None:
+        return None, list(dict.fromkeys(mistakes))
+    return ViewSql(
+        sql=reading.text,
+        columns=tuple(_output_columns(select)),
+        grain=cut.output_grain(time),
+        aggregates=cut.aggregates,
+        used={table: frozenset(columns) for table, columns in resolver.used.items()},
+    ), []
+
+
+def _unreached(select: exp.Select, resolver: Resolver) -> list[Mistake]:
+    """Tables in a place that nobody looked at; a hint only names what is read elsewhere."""
+    return [
+        Mistake("sql", f"{table.sql('spark')} is read in a place where no table belongs; join it in FROM")
+        for table in select.find_all(exp.Table)
+        if id(table) not in resolver.seen and not table.find_ancestor(exp.Hint)
+    ]
+
+
+def _output_columns(select: exp.Select) -> list[str]:
+    return [name for item in select.expressions for name in output_names(item)]
+
+
+def _name_mistakes(select: exp.Select) -> list[Mistake]:
+    names = _output_columns(select)
+    unnamed = [
+        short(item.sql("spark")) for item in select.expressions if not output_names(item) and not item.is_star
+    ]
+    twice = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+    reserved = [name for name in names if name.lower().startswith(_RESERVED)]
+    return [
+        *(Mistake("sql", f"{text} has no name; write {text} AS name") for text in unnamed),
+        *(
+            Mistake("sql", f"two output columns are called {name}; give one another name with AS")
+            for name in twice
+        ),
+        *(
+            Mistake("sql", f"{name} starts with {_RESERVED}, which is kept for mv_assets; rename it")
+            for name in reserved
+        ),
+    ]
+
+
+def _base_grain(base: Source, buckets: Buckets) -> list[Mistake]:
+    if base.grain is None or fits(base.grain, buckets):
+        return []
+    fine = " or ".join(width for width in ("1h", "1d", "1w", "1mo") if fits(base.grain, Buckets.of(width)))
+    what = f"a {buckets.width} bucket does not hold whole {base.grain}s, which are the times of {base.name}"
+    right = f"use {fine}" if fine and base.grain in GRAINS else "use another base"
+    return [Mistake("bucket", f"{what}; {right}")]

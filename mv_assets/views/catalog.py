@@ -1,0 +1,115 @@
+"""A whole project made ready: every view's SQL analysed, and all mistakes at once if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from graphlib import CycleError
+from pathlib import Path
+
+from mv_assets.errors import Mistake, NotDeclared
+from mv_assets.project import Draft, MaterializedView, Project, Table, in_order, read
+from mv_assets.views.analysis import Source, ViewSql, analyse
+from mv_assets.views.schemas import known, unknown
+from mv_assets.views.view import View, definition_of
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The project's tables as declared, and its views, each after the one it is based on."""
+
+    project: Project
+    tables: Mapping[str, Table]
+    views: Mapping[str, View]
+
+    def view(self, name: str) -> View:
+        """A view by its name.
+
+        Raises:
+            NotDeclared: there is none.
+
+        """
+        if name not in self.views:
+            raise NotDeclared(name, list(self.views))
+        return self.views[name]
+
+    def with_upstream(self, names: Iterable[str] | None = None) -> list[View]:
+        """The named views, or all, with those they are based on before them."""
+        wanted: set[str] = set()
+        for name in self.views if names is None else names:
+            view: View | None = self.view(name)
+            while view is not None and view.name not in wanted:
+                wanted.add(view.name)
+                view = self.views.get(view.declared.base)
+        return [view for name, view in self.views.items() if name in wanted]
+
+
+def load(file: Path, *, schemas: bool) -> Catalog:
+    """Read a project file; with `schemas`, hold it against the real tables too.
+
+    Raises:
+        ProjectError: with every mistake that was found.
+
+    """
+    return prepare(read(file), schemas=schemas)
+
+
+def prepare(draft: Draft, *, schemas: bool) -> Catalog:
+    """Make a project ready.
+
+    Raises:
+        ProjectError: with every mistake that was found.
+
+    """
+    tables = {table.name: table for table in draft.project.tables}
+    sources = {name: unknown(table) for name, table in tables.items()}
+    views, mistakes = _views(draft.project, sources)
+    if schemas:
+        # What the SQL mentions is known now, so only that much is asked of each table's files.
+        used = {name: _used(name, views) for name in tables}
+        read_sources, mistakes = {}, []
+        for name, table in tables.items():
+            read_sources[name], wrong = known(table, used[name])
+            mistakes += wrong
+        views, wrong = _views(draft.project, read_sources)
+        mistakes += wrong
+    draft.add(mistakes)
+    return Catalog(draft.finished(), tables, views)
+
+
+def _views(project: Project, tables: Mapping[str, Source]) -> tuple[dict[str, View], list[Mistake]]:
+    sources, views, mistakes = dict(tables), {}, []
+    for declared in _in_order(project.views):
+        base = sources.get(declared.base)
+        dimensions = [sources[name] for name in declared.dimensions if name in sources]
+        if base is None or len(dimensions) < len(declared.dimensions):
+            # That is a mistake of its own, which the file's reader has named.
+            continue
+        sql, wrong = analyse(
+            declared.sql,
+            base=base,
+            dimensions=dimensions,
+            time_column=declared.time_column,
+            buckets=declared.buckets,
+        )
+        mistakes += [replace(mistake, where=f"views.{declared.name}.{mistake.where}") for mistake in wrong]
+        if sql is not None:
+            views[declared.name] = View(declared, sql, definition_of(declared, sql, base))
+            sources[declared.name] = _as_source(declared, sql)
+    return views, mistakes
+
+
+def _in_order(views: tuple[MaterializedView, ...]) -> list[MaterializedView]:
+    try:
+        return in_order(views)
+    except CycleError:
+        return list(views)
+
+
+def _used(table: str, views: Mapping[str, View]) -> frozenset[str]:
+    return frozenset[str]().union(*(view.sql.used.get(table, ()) for view in views.values()))
+
+
+def _as_source(declared: MaterializedView, sql: ViewSql) -> Source:
+    columns = dict.fromkeys(sql.columns)
+    return Source(declared.name, columns, time_column=declared.time_column, grain=sql.grain)

@@ -1,0 +1,144 @@
+"""Grains of time, and what an expression makes of the base table's time column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from sqlglot import exp
+
+from mv_assets.buckets import Buckets
+
+# Finest first. A second lies in one bucket whatever the width, so it needs no boundaries.
+_BOUNDARIES: Mapping[str, Buckets | None] = {
+    "second": None,
+    "minute": Buckets.of("1m"),
+    "hour": Buckets.of("1h"),
+    "day": Buckets.of("1d"),
+    "week": Buckets.of("1w"),
+    "month": Buckets.of("1mo"),
+}
+GRAINS = tuple(_BOUNDARIES)
+_ORDER = {grain: place for place, grain in enumerate((*GRAINS, "quarter", "year"))}
+_UNITS = {name: name for name in _ORDER} | {
+    "dd": "day", "mm": "month", "mon": "month", "yy": "year", "yyyy": "year",
+}  # fmt: skip
+# trunc() answers NULL for anything finer.
+_DATE_GRAINS = ("week", "month", "quarter", "year")
+TO_TIMESTAMP = {
+    "s": "timestamp_seconds",
+    "ms": "timestamp_millis",
+    "us": "timestamp_micros",
+    "ns": "timestamp_nanos",
+}
+_TIMESTAMPS = (
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ,
+    exp.DType.TIMESTAMPNTZ,
+)
+
+
+def fits(grain: str, buckets: Buckets) -> bool:
+    """Whether every such grain lies wholly inside one bucket: then each bucket starts with a grain."""
+    if grain not in _BOUNDARIES:
+        return False
+    boundaries = _BOUNDARIES[grain]
+    # Every width that does not fit shows it within a handful of buckets from 1970.
+    return boundaries is None or all(map(boundaries.is_start, islice(buckets.between(0, 2**42), 1, 40)))
+
+
+def fitting(buckets: Buckets) -> str:
+    return ", ".join(grain for grain in GRAINS if fits(grain, buckets))
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The base time column after some steps; `epoch` while it is an integer, None for one of unknown unit."""
+
+    epoch: bool | None
+    steps: tuple[str, ...] = ()
+    grain: str | None = None
+
+    def truncated(self, grain: str) -> Time:
+        return replace(self, steps=(*self.steps, grain), grain=coarser(self.grain, grain))
+
+
+def coarser(one: str | None, other: str | None) -> str | None:
+    """The grain of values truncated to both."""
+    return max((grain for grain in (one, other) if grain is not None), key=_ORDER.__getitem__, default=None)
+
+
+# Where a column leads: the base time column itself, the expression of an alias, or somewhere else.
+Lookup = Callable[[exp.Column], Time | exp.Expr | None]
+
+
+def follow(expression: exp.Expr, lookup: Lookup, unit: str | None) -> Time | str:
+    """What `expression` makes of the base time column, or the complaint that says why that is not known."""
+    if isinstance(expression, (exp.Paren, exp.Alias)):
+        return follow(expression.this, lookup, unit)
+    if isinstance(expression, exp.Column):
+        target = lookup(expression)
+        if isinstance(target, exp.Expr):
+            return follow(target, lookup, unit)
+        return target or f"`{expression.sql('spark')}` is another column"
+    step = _STEPS.get(type(expression))
+    if isinstance(expression, exp.Anonymous) and str(expression.name).lower() in TO_TIMESTAMP.values():
+        step = _from_epoch
+    inner = expression.expressions[0] if expression.expressions else expression.args.get("this")
+    if step is None or not isinstance(inner, exp.Expr):
+        return "it is computed in a way that can't be followed"
+    time = follow(inner, lookup, unit)
+    return time if isinstance(time, str) else step(expression, time, unit)
+
+
+def _cast(cast: exp.Expr, time: Time, unit: str | None) -> Time | str:
+    to = cast.args["to"].this
+    if to in _TIMESTAMPS and (not time.epoch or unit == "s"):
+        return replace(time, epoch=False)
+    if (to in _TIMESTAMPS or to is exp.DType.DATE) and time.epoch:
+        return _epoch_complaint(unit)
+    if to is exp.DType.DATE:
+        return time.truncated("day")
+    return f"a cast to {cast.args['to'].sql('spark')} is no time"
+
+
+def _to_date(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
+    if time.epoch:
+        return _epoch_complaint(unit)
+    return "to_date with a format reads text" if call.args.get("format") else time.truncated("day")
+
+
+def _truncation(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
+    if time.epoch:
+        return _epoch_complaint(unit)
+    asked = call.args["unit"].name.lower() if isinstance(call.args.get("unit"), exp.Expr) else ""
+    grain = _UNITS.get(asked)
+    if grain is None or (isinstance(call, exp.DateTrunc) and grain not in _DATE_GRAINS):
+        return f"it truncates to {asked or 'an unknown unit'!r}, which is none of {', '.join(GRAINS)}"
+    return time.truncated(grain)
+
+
+def _from_epoch(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
+    name = str(call.name).lower()
+    if time.epoch is False:
+        asked = next(key for key, function in TO_TIMESTAMP.items() if function == name)
+        return f"{name} reads an integer; set `time_unit: {asked}` on the table if its time column is one"
+    if unit is not None and TO_TIMESTAMP.get(unit) != name:
+        return _epoch_complaint(unit)
+    return replace(time, epoch=False)
+
+
+def _epoch_complaint(unit: str | None) -> str:
+    function = TO_TIMESTAMP.get(unit or "", "timestamp_seconds")
+    return f"the base time column counts {unit or 'time'} since 1970 and wants {function}"
+
+
+_STEPS: Mapping[type[exp.Expr], Callable[[exp.Expr, Time, str | None], Time | str]] = {
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.TsOrDsToDate: _to_date,
+    exp.TimestampTrunc: _truncation,
+    exp.DateTrunc: _truncation,
+}

@@ -1,0 +1,136 @@
+"""SQL text to one parsed SELECT, or to the one sentence that says why it is none."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from mv_assets.errors import Mistake
+from mv_assets.views.wording import short
+
+SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError)
+_SPARK = Dialect.get_or_raise("spark")
+_QUOTES = ("'", '"', "`")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A SELECT that parsed, its text without comments and layout, and the tokens it was made of."""
+
+    select: exp.Select
+    text: str
+    tokens: tuple[Token, ...]
+
+
+def read(sql: str) -> Reading | Mistake:
+    """The one SELECT that `sql` is."""
+    try:
+        with _quiet():
+            tokens = _SPARK.tokenize(sql)
+            while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+                tokens.pop()
+            refusal = _not_one_statement(tokens)
+            statement = None if refusal else _SPARK.parser().parse(list(tokens), sql)[0]
+    except ParseError as error:
+        refusal, statement = _parse_error(error), None
+    except TokenError as error:
+        refusal, statement = _token_error(error), None
+    except RecursionError:
+        refusal, statement = (
+            "is nested too deeply to be read; write it with fewer levels of parentheses",
+            None,
+        )
+    except (*SQLGLOT_ERRORS, TypeError, AttributeError, LookupError):
+        # What a parser of so many dialects stumbles over, on text that is far from SQL.
+        refusal, statement = "can't be read as Spark SQL; write one SELECT statement", None
+    while isinstance(statement, exp.Subquery) and not any(
+        value for key, value in statement.args.items() if key != "this"
+    ):
+        statement = statement.this
+    if isinstance(statement, exp.Select):
+        return Reading(statement, _text(sql, tokens, statement), tuple(tokens))
+    return Mistake("sql", f"the SQL {refusal or _not_a_select(statement, tokens[0].text)}")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Sqlglot logs syntax that it only half knows; here that is a mistake of the project, not a log line."""
+    logger = logging.getLogger("sqlglot")
+
+    def drop(_: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(drop)
+
+
+def _not_one_statement(tokens: Sequence[Token]) -> str | None:
+    if not tokens:
+        return "is empty; write one SELECT statement"
+    kinds = {token.token_type for token in tokens}
+    if TokenType.SEMICOLON in kinds:
+        return "holds several statements; keep one SELECT, and make each other one a view of its own"
+    if TokenType.PIPE_GT in kinds:
+        return "uses the pipe syntax `|>`; write it as a plain SELECT"
+    return None
+
+
+def _not_a_select(statement: exp.Expr | None, first: str) -> str:
+    if isinstance(statement, exp.SetOperation):
+        return f"is a {statement.key.upper()}; write one SELECT, and make each other part a view of its own"
+    if isinstance(statement, exp.Subquery):
+        return "is a SELECT in parentheses with something around it; write one plain SELECT"
+    return f"is not a SELECT, it starts with {short(first)}; write one SELECT statement"
+
+
+def _parse_error(error: ParseError) -> str:
+    found = error.errors[0] if error.errors else {}
+    near = str(found.get("highlight") or "")
+    what = re.sub(
+        r" but got <Token.*", "", str(found.get("description") or "unexpected text"), flags=re.DOTALL
+    )
+    if "line" not in found:
+        return f"can't be read as Spark SQL ({what}); write one SELECT statement"
+    # sqlglot counts to the end of the token.
+    column = max(1, int(found["col"]) - len(near) + 1)
+    place = f"line {found['line']}, column {column}" + (f", at `{short(near)}`" if near else "")
+    return f"can't be read as Spark SQL: {what[:1].lower()}{what[1:]} ({place}); mend the syntax there"
+
+
+def _token_error(error: TokenError) -> str:
+    missing = re.search(r"Missing (.+) from (\d+):(\d+)", f"{error} {error.__cause__}")
+    if missing is None:
+        return "can't be read as Spark SQL; close every comment and quoted text"
+    quote, line, column = missing.groups()
+    return f"has a {quote} at line {line}, column {int(column) + 1} that is never closed; close it"
+
+
+def _text(sql: str, tokens: Sequence[Token], select: exp.Select) -> str:
+    """The SQL as Spark would read it, spelled one way.
+
+    Made of the tokens, not generated from the tree: sqlglot writes some different queries the same way, and
+    then a changed view would keep its definition hash. Names keep their case, which output columns show.
+    """
+    names = {identifier.name for identifier in select.find_all(exp.Identifier)}
+    words: list[str] = []
+    last = -1
+    for token in tokens:
+        # A literal such as 10L comes as three tokens over the same text.
+        if token.start == last:
+            continue
+        last = token.start
+        word = sql[token.start : token.end + 1]
+        spelled = word in names or any(quote in word for quote in _QUOTES)
+        words.append(word if spelled else " ".join(word.upper().split()))
+    return " ".join(words)

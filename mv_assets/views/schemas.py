@@ -1,0 +1,54 @@
+"""A declared table held against the real one: its columns, and whether its time column is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mv_assets.errors import Mistake, MvError
+from mv_assets.project import Table
+from mv_assets.project.checks import suggestion
+from mv_assets.tables.opening import open_table
+from mv_assets.views.source import Source
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+def unknown(table: Table) -> Source:
+    """The table as declared, its columns not looked at."""
+    return Source(table.name, None, table.time_column, table.time_unit)
+
+
+def known(table: Table, used: frozenset[str]) -> tuple[Source, list[Mistake]]:
+    """The table with its columns, or what is wrong with it."""
+    wanted = used if table.time_column is None else used | {table.time_column}
+    try:
+        columns = open_table(table, None, lambda: 0).columns(wanted)
+    except MvError as error:
+        return unknown(table), [Mistake(f"tables.{table.name}.path", str(error))]
+    if columns is None or table.time_column is None:
+        return Source(table.name, columns, table.time_column, table.time_unit), []
+    kind, mistakes = _time_type(table, columns)
+    grain = "day" if kind == "date" else None
+    return Source(table.name, columns, table.time_column, table.time_unit, grain), mistakes
+
+
+def _time_type(table: Table, columns: Mapping[str, str]) -> tuple[str | None, list[Mistake]]:
+    where = f"tables.{table.name}"
+    folded = {name.lower(): kind for name, kind in columns.items()}
+    kind = folded.get(str(table.time_column).lower())
+    if kind is None:
+        close = suggestion(str(table.time_column), list(columns))
+        what = f"the table has no column {table.time_column}; {close}"
+        return None, [Mistake(f"{where}.time_column", what)]
+    if kind in _INTEGERS and table.time_unit is None:
+        what = f"{table.time_column} holds integers ({kind}); give their time_unit: s, ms, us or ns"
+        return kind, [Mistake(f"{where}.time_column", what)]
+    if kind in _TIMES and table.time_unit is not None:
+        what = f"{table.time_column} is a {kind} already; take time_unit out"
+        return kind, [Mistake(f"{where}.time_unit", what)]
+    if kind not in (*_TIMES, *_INTEGERS):
+        wanted = "a time column is a date, a timestamp, or an integer with a time_unit"
+        what = f"{table.time_column} has type {kind}; {wanted}"
+        return kind, [Mistake(f"{where}.time_column", what)]
+    return kind, []

@@ -1,0 +1,60 @@
+"""A view ready for use: what was declared, its SQL as analysed, and the hash that defines it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from mv_assets.buckets import Buckets
+from mv_assets.project import MaterializedView
+from mv_assets.state.model import Declaration
+from mv_assets.views.analysis import ViewSql
+from mv_assets.views.source import Source
+
+# Raise it when the engine would compute other rows from the same SQL and the same files.
+ENGINE_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A declared view and its definition."""
+
+    declared: MaterializedView
+    sql: ViewSql
+    definition: str
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def buckets(self) -> Buckets:
+        return self.declared.buckets
+
+    @property
+    def declaration(self) -> Declaration:
+        return Declaration(self.name, self.definition, self.declared.bucket, self.declared.start)
+
+    @property
+    def freezes(self) -> bool:
+        return self.declared.on_base_delete == "freeze"
+
+
+def definition_of(declared: MaterializedView, sql: ViewSql, base: Source) -> str:
+    """The hash of all that decides which rows a bucket has, but the inputs themselves.
+
+    A table counts by its name: where its files are is no matter, what they hold is in the fingerprints.
+    Types of columns are inputs too, as they can go back to what they were, which a definition can't.
+    """
+    parts = {
+        "engine": ENGINE_FORMAT,
+        "sql": sql.sql,
+        "columns": sql.columns,
+        "bucket": declared.bucket,
+        "time_column": declared.time_column,
+        "base": [base.name, base.time_column, base.time_unit],
+        "dimensions": sorted(declared.dimensions),
+        "on_base_delete": declared.on_base_delete,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
