@@ -55,7 +55,7 @@ class Inventory:
         wanted = select(*columns).where(inventory.c.table_name == self.table)
         with self.database.read() as connection:
             found = connection.execution_options(stream_results=True).execute(wanted)
-            for name, *fields in found.tuples():
+            for name, *fields in found:
                 yield name, Known(*fields)
 
     def save(self, found: Mapping[str, Known]) -> None:

@@ -53,19 +53,10 @@ def stated(
     if rows == 0:
         return Extent(None)
     if first is not None and last is not None and first <= last:
-        return _within_reach(Extent(milliseconds(first, last, unit), nulls or 0, rows or 0))
+        return Extent(milliseconds(first, last, unit), nulls or 0, rows or 0)
     if rows is not None and nulls == rows:
         return Extent(None, nulls, rows)
     return None
-
-
-def _within_reach(found: Extent) -> Extent:
-    """Seconds may be too large a number of milliseconds to be kept."""
-    if found.range is None:
-        return found
-    low, high = ALWAYS
-    start, end = (min(max(time, low), high) for time in found.range)
-    return found._replace(range=(start, end))
 
 
 def timeless(rows: int | None) -> Extent:
@@ -125,7 +116,7 @@ def of_footer(source: pa.NativeFile, time: TimeColumn, field_id: int | None = No
     if inside is None:
         whole = extent(source, None)
         return Extent(None, whole.rows, whole.rows)
-    return _within_reach(extent(source, TimeColumn(inside, time.unit)))
+    return extent(source, TimeColumn(inside, time.unit))
 
 
 def _field_id(part: pa.Field) -> int | None:

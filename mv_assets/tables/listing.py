@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mv_assets.state.model import Segment
+from mv_assets.tables.times import FIRST, LAST
 
 # The range of a file that has no time of its own, as in a dimension: it belongs to every bucket.
-ALWAYS = (-(1 << 63), (1 << 63) - 1)
+ALWAYS = (FIRST, LAST)
 
 # Called with files and bytes examined so far, and with how many of each there are to examine.
 Progress = Callable[[int, int, int, int], None]

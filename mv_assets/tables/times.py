@@ -11,6 +11,9 @@ from mv_assets.buckets import DAY
 
 Unit = Literal["s", "ms", "us", "ns"]
 
+# The first and the last millisecond that can be kept; a number of seconds may well lie beyond them.
+FIRST, LAST = -(1 << 63), (1 << 63) - 1
+
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -33,7 +36,7 @@ def milliseconds(first: int, last: int, unit: Unit | Literal["d"]) -> tuple[int,
     if unit in _PER_MS:
         return first // _PER_MS[unit], last // _PER_MS[unit]
     width = {"d": DAY, "s": 1_000, "ms": 1}[unit]
-    return first * width, (last + 1) * width - 1
+    return max(first * width, FIRST), min((last + 1) * width - 1, LAST)
 
 
 def of_text(text: str, unit: Unit | None) -> tuple[int, int] | None:

@@ -217,7 +217,10 @@ def output_names(item: exp.Expr) -> list[str]:
     if isinstance(item, exp.Aliases):
         return [identifier.name for identifier in item.expressions]
     if isinstance(item, exp.Dot):
-        return [item.expression.name] if isinstance(item.expression, exp.Identifier) else []
+        inner = item
+        while isinstance(inner, exp.Dot):
+            inner = inner.this
+        return [item.expression.name] if isinstance(inner, exp.Column) else []
     named = isinstance(item, (exp.Alias, exp.Column)) and not item.is_star
     return [item.alias_or_name] if named and item.alias_or_name else []
 

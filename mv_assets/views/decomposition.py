@@ -54,6 +54,8 @@ class Decomposition:
             # The resolver has said which name means nothing.
             return None, []
         time = self._follow(item)
+        if isinstance(time, Time) and time.nanos:
+            time = "timestamp_nanos gives a type that PySpark can't read"
         name = f"{self.base.name}.{self.base.time_column}"
         if isinstance(time, str):
             example = self._example()
@@ -135,12 +137,11 @@ class Decomposition:
         return Time(epoch=None if unit_missing else self.base.time_unit is not None)
 
     def _example(self) -> str:
-        column = str(self.base.time_column)
-        time = (
-            f"{TO_TIMESTAMP[self.base.time_unit]}({column})"
-            if self.base.time_unit in TO_TIMESTAMP
-            else column
-        )
+        time = str(self.base.time_column)
+        if self.base.time_unit in TO_TIMESTAMP:
+            time = f"{TO_TIMESTAMP[self.base.time_unit]}({time})"
+        if self.base.time_unit == "ns":
+            time = f"CAST({time} AS TIMESTAMP)"
         return f"date_trunc('{fitting(self.buckets).split(', ')[-1]}', {time})"
 
     def _own(self) -> Iterable[exp.Expr]:

@@ -55,9 +55,14 @@ def fitting(buckets: Buckets) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """The base time column after some steps; `epoch` while it is an integer, None for one of unknown unit."""
+    """The base time column after some steps.
+
+    `epoch` while it is an integer, None for one of unknown unit; `nanos` while it has the type that
+    timestamp_nanos gives, which PySpark can't read.
+    """
 
     epoch: bool | None
+    nanos: bool = False
     steps: tuple[str, ...] = ()
     grain: str | None = None
 
@@ -96,18 +101,20 @@ def follow(expression: exp.Expr, lookup: Lookup, unit: str | None) -> Time | str
 def _cast(cast: exp.Expr, time: Time, unit: str | None) -> Time | str:
     to = cast.args["to"].this
     if to in _TIMESTAMPS and (not time.epoch or unit == "s"):
-        return replace(time, epoch=False)
+        return replace(time, epoch=False, nanos=False)
     if (to in _TIMESTAMPS or to is exp.DType.DATE) and time.epoch:
         return _epoch_complaint(unit)
     if to is exp.DType.DATE:
-        return time.truncated("day")
+        return replace(time, nanos=False).truncated("day")
     return f"a cast to {cast.args['to'].sql('spark')} is no time"
 
 
 def _to_date(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
     if time.epoch:
         return _epoch_complaint(unit)
-    return "to_date with a format reads text" if call.args.get("format") else time.truncated("day")
+    if call.args.get("format"):
+        return "to_date with a format reads text"
+    return replace(time, nanos=False).truncated("day")
 
 
 def _truncation(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
@@ -117,7 +124,8 @@ def _truncation(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
     grain = _UNITS.get(asked)
     if grain is None or (isinstance(call, exp.DateTrunc) and grain not in _DATE_GRAINS):
         return f"it truncates to {asked or 'an unknown unit'!r}, which is none of {', '.join(GRAINS)}"
-    return time.truncated(grain)
+    # Unlike date_trunc, trunc gives a date.
+    return replace(time, nanos=time.nanos and not isinstance(call, exp.DateTrunc)).truncated(grain)
 
 
 def _from_epoch(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
@@ -127,7 +135,7 @@ def _from_epoch(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
         return f"{name} reads an integer; set `time_unit: {asked}` on the table if its time column is one"
     if unit is not None and TO_TIMESTAMP.get(unit) != name:
         return _epoch_complaint(unit)
-    return replace(time, epoch=False)
+    return replace(time, epoch=False, nanos=name == TO_TIMESTAMP["ns"])
 
 
 def _epoch_complaint(unit: str | None) -> str:

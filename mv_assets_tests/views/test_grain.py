@@ -139,7 +139,8 @@ def test_a_missing_time_column_is_answered_with_those_there_are() -> None:
         ("ms", "date_trunc('day', timestamp_millis(ts))", "day"),
         ("us", "date_trunc('hour', timestamp_micros(events.ts))", "hour"),
         ("us", "CAST(timestamp_micros(ts) AS DATE)", "day"),
-        ("ns", "timestamp_nanos(ts)", None),
+        ("ns", "CAST(timestamp_nanos(ts) AS TIMESTAMP)", None),
+        ("ns", "to_date(timestamp_nanos(ts))", "day"),
     ],
 )
 def test_an_integer_time_column_is_converted_by_its_unit(
@@ -168,6 +169,14 @@ def test_an_integer_time_column_of_another_unit_is_refused(unit: str, expression
     function = {"s": "timestamp_seconds", "ms": "timestamp_millis", "us": "timestamp_micros"}[unit]
     assert mistake.where == "time_column"
     assert f"counts {unit} since 1970 and wants {function}" in mistake.what
+
+
+def test_nanoseconds_are_cast_to_what_pyspark_can_read() -> None:
+    for expression in ("timestamp_nanos(ts)", "date_trunc('hour', timestamp_nanos(ts))"):
+        mistake = only(f"SELECT {expression} AS hour FROM events", base=replace(EVENTS, time_unit="ns"))
+        assert mistake.what.endswith(
+            "write date_trunc('day', CAST(timestamp_nanos(ts) AS TIMESTAMP)) AS hour"
+        )
 
 
 def test_an_integer_without_unit_is_left_to_those_who_check_the_table() -> None:

@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import lakehouse
-from mv_assets.tables.delta_columns import DeltaColumns
+from mv_assets.tables.delta.columns import DeltaColumns
 from mv_assets.tables.footer import Extent
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader

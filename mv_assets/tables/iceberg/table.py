@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mv_assets.errors import TableRefused, TableUnreadable
-from mv_assets.tables import iceberg_columns, lakehouse
+from mv_assets.tables import lakehouse
 from mv_assets.tables.footer import Extent, Unusable
-from mv_assets.tables.iceberg_deletes import Deletes, Partition, entries, partition_of
-from mv_assets.tables.iceberg_metadata import current_metadata
-from mv_assets.tables.iceberg_times import IcebergTime, stated_extent
+from mv_assets.tables.iceberg import schemas
+from mv_assets.tables.iceberg.deletes import Deletes, Partition, entries, partition_of
+from mv_assets.tables.iceberg.metadata import current_metadata
+from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, Progress, unobserved
@@ -58,7 +59,7 @@ class IcebergFiles:
 
     def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:  # noqa: ARG002 - it has all
         with self.readable():
-            return iceberg_columns.columns(self._open().schema())
+            return schemas.columns(self._open().schema())
 
     def _open(self) -> Table:
         try:
@@ -108,10 +109,10 @@ class IcebergGlance:
     def refuse(self) -> None:
         """Refuse what can't be told from the listed files alone."""
         name, metadata = self.table.name, self.opened.metadata
-        defaulted = iceberg_columns.defaulted(self.opened.schema())
+        defaulted = schemas.defaulted(self.opened.schema())
         if defaulted:
             raise TableRefused(name, f"has default values for older files ({', '.join(defaulted)})", BY_SPARK)
-        moved = iceberg_columns.moved_inside(metadata)
+        moved = schemas.moved_inside(metadata)
         if moved is not None:
             raise TableRefused(name, f"has a nested field that was renamed or replaced ({moved})", BY_SPARK)
         if metadata.current_snapshot_id is not None and "schema.name-mapping.default" in metadata.properties:
@@ -120,7 +121,7 @@ class IcebergGlance:
     def listing(self, progress: Progress = unobserved) -> Listing:
         table, schema = self.table, self.opened.schema()
         with table.readable():
-            columns = iceberg_columns.columns(schema)
+            columns = schemas.columns(schema)
             listing = Listing(table.name, self.version, table.clock(), schema=columns)
             time = self._time(columns)
             files: list[Active] = []
@@ -214,7 +215,7 @@ class IcebergGlance:
     def _texts(self, values: Mapping[int, Any]) -> dict[str, str | None]:
         """The same as text, under the columns' present names."""
         return {
-            part.name: iceberg_columns.text(str(part.field_type), values[part.field_id])
+            part.name: schemas.text(str(part.field_type), values[part.field_id])
             for part in self.opened.schema().fields
             if part.field_id in values and not isinstance(values[part.field_id], bytes)
         }

@@ -1,0 +1,217 @@
+"""A lake of real Parquet files with views on it, looked at and refreshed step by step; only Spark is left out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mv_assets.errors import MvError
+from mv_assets.project import MaterializedView, ParquetTable, Project
+from mv_assets.project.file import Draft
+from mv_assets.refresh.maps import Imagined, Recorded
+from mv_assets.refresh.planner import Plan, Work
+from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.state import rules
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Attempt, Outcome, PartitionRow, SecondLook, Sight, Snapshot, Staged, State
+from mv_assets.state.rules import Due
+from mv_assets.state.store import Store
+from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import Catalog, prepare
+from mv_assets_tests.harness import Clock
+from mv_assets_tests.modelled import DAY
+
+_ids = itertools.count(1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOURLY = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
+SELECT = {"events": HOURLY}
+
+
+def day(number: int, hour: float = 12) -> datetime:
+    """A time on the given day after the epoch."""
+    return EPOCH + timedelta(days=number, hours=hour)
+
+
+def through(first: int, last: int | None = None) -> list[datetime]:
+    """Times from the first to the last millisecond of some days."""
+    end = day((first if last is None else last) + 1, 0) - timedelta(milliseconds=1)
+    return [day(first, 0), end]
+
+
+def view(name: str = "v", **given: Any) -> MaterializedView:
+    defaults = {"base": "events", "sql": HOURLY, "time_column": "hour", "bucket": "1d", "start": "1970-01-01"}
+    return MaterializedView.model_validate({"name": name, **defaults, **given})
+
+
+@dataclass
+class Lake:
+    """One deployment over `events` and whatever other tables are declared. All files are old when looked at."""
+
+    folder: Path
+    store: Store
+    views: Sequence[MaterializedView] = field(default_factory=lambda: [view()])
+    dimensions: Sequence[str] = ()
+    table: Mapping[str, Any] = field(default_factory=dict)
+    clock: Clock = field(default_factory=lambda: Clock(time.time_ns() // 1_000_000 + 3_600_000))
+
+    def __post_init__(self) -> None:
+        self.manager = PartitionManager(self.store, clock=self.clock, who="test")
+        for name in ("events", *self.dimensions):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.declare(*self.views)
+
+    def declare(self, *views: MaterializedView) -> None:
+        """Declare other views instead, as a new deployment would."""
+        events = ParquetTable.model_validate(
+            {"name": "events", "path": str(self.folder / "events"), "time_column": "at", **self.table}
+        )
+        others = [ParquetTable(name=name, path=str(self.folder / name)) for name in self.dimensions]
+        self.project = Project(tables=(events, *others), views=tuple(views))
+        self.catalog: Catalog = prepare(Draft("test", self.project), schemas=False)
+        self.tables = {
+            name: open_table(table, self.store.database, self.clock)
+            for name, table in self.catalog.tables.items()
+        }
+
+    def write(self, name: str, times: Iterable[datetime], value: int = 0, table: str = "events") -> Path:
+        """Write a file anew, as a writer that replaces it."""
+        path = self.folder / table / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        listed = list(times)
+        columns = {"at": pa.array(listed, pa.timestamp("us", "UTC")), "x": [value] * len(listed)}
+        pq.write_table(pa.table(columns), path.with_suffix(".tmp~"))
+        path.with_suffix(".tmp~").replace(path)
+        return path
+
+    def days(self, *numbers: int) -> None:
+        """A file of its own for each day."""
+        for number in numbers:
+            self.write(f"day-{number}.parquet", through(number), number)
+
+    def remove(self, name: str) -> bytes:
+        path = self.folder / "events" / name
+        content = path.read_bytes()
+        path.unlink()
+        return content
+
+    def damage(self, name: str) -> None:
+        """Cut a file off in the middle."""
+        path = self.folder / "events" / name
+        os.truncate(path, path.stat().st_size // 2)
+
+    def watch(self) -> Watch:
+        return Watch(self.catalog, self.tables, Recorded(self.store, self.manager), self.clock)
+
+    def look(self, name: str = "v", *, whole: bool = False) -> Outlook:
+        """One round; the outlook of a view."""
+        outlook = self.watch().round(whole=whole)[name]
+        if isinstance(outlook, MvError):
+            raise outlook
+        return outlook
+
+    def dry(self, name: str = "v") -> Outlook:
+        """A round that writes nothing."""
+        watch = Watch(self.catalog, self.tables, Imagined(self.store), self.clock)
+        outlook = watch.round(whole=True)[name]
+        if isinstance(outlook, MvError):
+            raise outlook
+        return outlook
+
+    def planned(self, name: str = "v") -> list[tuple[str, list[int]]]:
+        """A look, and the plan as (operation, days)."""
+        return pieces(self.look(name, whole=True).plan())
+
+    def refresh(self, name: str | None = None) -> dict[int, Outcome | str]:
+        """A round and all that its plans ask for, outcomes by day; of all views or of one."""
+        outcomes: dict[int, Outcome | str] = {}
+        for each in self.catalog.views:
+            outlook = self.look(each)
+            if name in (None, each):
+                outcomes = self.carry_out(outlook)
+        return outcomes
+
+    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
+        plan, outcomes = outlook.plan(), dict[int, Outcome | str]()
+        for failing in plan.failing:
+            attempt = Attempt(f"g{next(_ids)}", plan.version, (failing.planned,))
+            self.manager.register(outlook.view.declaration, attempt)
+            self.manager.fail(outlook.view.declaration, attempt, {failing.planned.bucket: failing.error})
+            outcomes[failing.planned.bucket // DAY] = "failed"
+        for work in plan.work:
+            if work.operation is Due.REVERT:
+                sights = {p.bucket: Sight(p.inputs) for p in work.buckets}
+                reverted = self.manager.revert(outlook.view.declaration, sights)
+                outcomes |= {bucket // DAY: "reverted" for bucket in reverted}
+            else:
+                outcomes |= self.compute(outlook, work)
+        return outcomes
+
+    def compute(self, outlook: Outlook, work: Work) -> dict[int, Outcome | str]:
+        """Register, stage (by counting rows), look again and commit."""
+        assert outlook.sights is not None
+        sights, name = outlook.sights, outlook.view.name
+        attempt = Attempt(f"g{next(_ids)}", outlook.snapshot.header.version, work.buckets)
+        self.manager.register(outlook.view.declaration, attempt)
+        staged = {
+            b: Staged(len(s := sights.segments(outlook.seen[b])), 100 * len(s), 1, tuple(s))
+            for b in attempt.buckets
+        }
+
+        def look_again() -> SecondLook:
+            seen = self.dry(name).seen
+            return SecondLook({b: seen[b].sight for b in attempt.buckets})
+
+        decided = self.manager.commit(outlook.view.declaration, attempt, staged, look_again)
+        return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}
+
+    def converge(self) -> None:
+        """Refresh until a whole round finds nothing to do."""
+        for _ in range(50):
+            before = [self.snapshot(name).header.version for name in self.catalog.views if self._known(name)]
+            self.refresh()
+            if before == [self.snapshot(name).header.version for name in self.catalog.views]:
+                return
+        raise AssertionError("the lake never comes to rest")
+
+    def snapshot(self, name: str = "v") -> Snapshot:
+        return self.store.snapshot(name)
+
+    def row(self, number: int, name: str = "v") -> PartitionRow | None:
+        return self.snapshot(name).rows.get(number * DAY)
+
+    def state(self, number: int, name: str = "v") -> State:
+        snapshot = self.snapshot(name)
+        return rules.effective_state(snapshot.rows.get(number * DAY), snapshot.header)
+
+    def states(self, *numbers: int, name: str = "v") -> str:
+        """One letter a day: V, S or -."""
+        letters = {State.VALID: "V", State.STALE: "S", State.VACANT: "-"}
+        return "".join(letters[self.state(number, name)] for number in numbers)
+
+    def reason(self, number: int, name: str = "v") -> str | None:
+        row = self.row(number, name)
+        return None if row is None else row.reason
+
+    def watermark(self, name: str = "v") -> int:
+        """W in whole days."""
+        return self.snapshot(name).header.watermark // DAY
+
+    def version(self, name: str = "v") -> int:
+        return self.snapshot(name).header.version
+
+    def _known(self, name: str) -> bool:
+        return name in self.store.views()
+
+
+def pieces(plan: Plan) -> list[tuple[str, list[int]]]:
+    """A plan as (operation, days)."""
+    return [(work.operation.value, [p.bucket // DAY for p in work.buckets]) for work in plan.work]
