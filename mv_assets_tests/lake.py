@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,7 +33,6 @@ from mv_assets_tests.modelled import DAY
 _ids = itertools.count(1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOURLY = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
-SELECT = {"events": HOURLY}
 
 
 def day(number: int, hour: float = 12) -> datetime:
@@ -155,8 +154,10 @@ class Lake:
                 outcomes |= self.compute(outlook, work)
         return outcomes
 
-    def compute(self, outlook: Outlook, work: Work) -> dict[int, Outcome | str]:
-        """Register, stage (by counting rows), look again and commit."""
+    def compute(
+        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
+    ) -> dict[int, Outcome | str]:
+        """Register, stage (by counting files), look again and commit."""
         assert outlook.sights is not None
         sights, name = outlook.sights, outlook.view.name
         attempt = Attempt(f"g{next(_ids)}", outlook.snapshot.header.version, work.buckets)
@@ -167,8 +168,8 @@ class Lake:
         }
 
         def look_again() -> SecondLook:
-            seen = self.dry(name).seen
-            return SecondLook({b: seen[b].sight for b in attempt.buckets})
+            now = sights_now() if sights_now else {b: s.sight for b, s in self.dry(name).seen.items()}
+            return SecondLook({b: now[b] for b in attempt.buckets})
 
         decided = self.manager.commit(outlook.view.declaration, attempt, staged, look_again)
         return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}

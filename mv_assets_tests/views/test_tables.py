@@ -129,7 +129,7 @@ def test_the_base_is_not_what_a_semi_join_tests(kind: str) -> None:
     "sql",
     [
         "WITH z AS (SELECT zone_id FROM zones) SELECT pickup_at AS hour FROM trips JOIN z USING (zone_id)",
-        "WITH a AS (SELECT borough FROM zones), b(j) AS (SELECT 1 FROM a) SELECT pickup_at AS hour FROM trips, b",
+        "WITH a AS (SELECT 1 FROM zones), b(j) AS (SELECT 1 FROM a) SELECT pickup_at AS hour FROM trips, b",
         "WITH zones AS (SELECT borough AS b FROM zones) SELECT pickup_at AS hour, b FROM trips, zones",
         "SELECT pickup_at AS hour, b FROM trips, (SELECT borough FROM zones UNION SELECT 'x') z(b)",
         "SELECT pickup_at AS hour, (SELECT count(*) FROM zones) AS n FROM trips",
