@@ -1,4 +1,4 @@
-"""A lake of real Parquet files with views on it, looked at and refreshed step by step; only Spark is left out."""
+"""A lake of real Parquet files with views on it, looked at and refreshed step by step; all but Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.refresh.maps import Imagined, Recorded
 from mv_assets.refresh.planner import Plan, Work
-from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Outcome, PartitionRow, SecondLook, Sight, Snapshot, Staged, State
@@ -53,7 +53,7 @@ def view(name: str = "v", **given: Any) -> MaterializedView:
 
 @dataclass
 class Lake:
-    """One deployment over `events` and whatever other tables are declared. All files are old when looked at."""
+    """One deployment over `events` and other tables. All files are old by its clock."""
 
     folder: Path
     store: Store
@@ -158,17 +158,16 @@ class Lake:
         self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
     ) -> dict[int, Outcome | str]:
         """Register, stage (by counting files), look again and commit."""
-        assert outlook.sights is not None
-        sights, name = outlook.sights, outlook.view.name
-        attempt = Attempt(f"g{next(_ids)}", outlook.snapshot.header.version, work.buckets)
+        news, name = news_of(outlook), outlook.view.name
+        attempt = Attempt(f"g{next(_ids)}", news.snapshot.header.version, work.buckets)
         self.manager.register(outlook.view.declaration, attempt)
         staged = {
-            b: Staged(len(s := sights.segments(outlook.seen[b])), 100 * len(s), 1, tuple(s))
+            b: Staged(len(s := news.sights.segments(news.seen[b])), 100 * len(s), 1, tuple(s))
             for b in attempt.buckets
         }
 
         def look_again() -> SecondLook:
-            now = sights_now() if sights_now else {b: s.sight for b, s in self.dry(name).seen.items()}
+            now = sights_now() if sights_now else sights_of(self.dry(name))
             return SecondLook({b: now[b] for b in attempt.buckets})
 
         decided = self.manager.commit(outlook.view.declaration, attempt, staged, look_again)
@@ -211,6 +210,16 @@ class Lake:
 
     def _known(self, name: str) -> bool:
         return name in self.store.views()
+
+
+def news_of(outlook: Outlook) -> News:
+    """What a look that listed its tables saw."""
+    assert outlook.news is not None
+    return outlook.news
+
+
+def sights_of(outlook: Outlook) -> dict[int, Sight]:
+    return {bucket: seen.sight for bucket, seen in news_of(outlook).seen.items()}
 
 
 def pieces(plan: Plan) -> list[tuple[str, list[int]]]:

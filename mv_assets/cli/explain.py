@@ -16,8 +16,9 @@ from mv_assets.refresh.difference import Difference, difference
 from mv_assets.refresh.planner import Plan
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
-from mv_assets.state.model import Event, Segment, State
+from mv_assets.state.model import Event, Segment, Snapshot, State
 from mv_assets.state.store import Store
+from mv_assets.views.view import View
 
 _MOST_FILES = 15
 _MOST_EVENTS = 10
@@ -25,7 +26,8 @@ _MOST_EVENTS = 10
 
 @dataclass(frozen=True, slots=True)
 class _Explanation:
-    outlook: Outlook
+    view: View
+    snapshot: Snapshot
     bucket: int
     recorded: tuple[Segment, ...]
     change: Difference
@@ -34,14 +36,12 @@ class _Explanation:
 
     @property
     def state(self) -> State:
-        return rules.effective_state(
-            self.outlook.snapshot.rows.get(self.bucket), self.outlook.snapshot.header
-        )
+        return rules.effective_state(self.snapshot.rows.get(self.bucket), self.snapshot.header)
 
     @property
     def reason(self) -> str | None:
         """Why it is not VALID; for one that was never computed, why not yet."""
-        row = self.outlook.snapshot.rows.get(self.bucket)
+        row = self.snapshot.rows.get(self.bucket)
         if self.state is State.VALID:
             return None
         return (row.reason if row is not None else None) or self.next_step
@@ -58,7 +58,7 @@ class _Explanation:
 
     @property
     def last_error(self) -> str | None:
-        record = self.outlook.snapshot.attempts.get(self.bucket)
+        record = self.snapshot.attempts.get(self.bucket)
         return None if record is None else record.last_error
 
     @property
@@ -93,15 +93,18 @@ def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation
     known = store is not None and name in store.views()
     recorded = store.recorded(name, [bucket]).get(bucket, ()) if store is not None and known else ()
     events = store.events(name, bucket, _MOST_EVENTS) if store is not None and known else []
-    seen = outlook.seen.get(bucket)
-    now = [] if seen is None or outlook.sights is None else outlook.sights.segments(seen)
-    return _Explanation(outlook, bucket, recorded, difference(recorded, now), events, outlook.plan())
+    news = outlook.news
+    if news is None:
+        raise AssertionError("a whole look has news")
+    seen = news.seen.get(bucket)
+    change = difference(recorded, [] if seen is None else news.sights.segments(seen))
+    return _Explanation(outlook.view, news.snapshot, bucket, recorded, change, events, outlook.plan())
 
 
 def _json(found: _Explanation) -> dict[str, Any]:
-    key = found.outlook.view.buckets.key
+    key = found.view.buckets.key
     return {
-        "view": found.outlook.view.name,
+        "view": found.view.name,
         "bucket": key(found.bucket),
         "state": found.state.value,
         "since": None if found.since is None else iso(found.since),
@@ -132,8 +135,8 @@ def _segment(segment: Segment) -> dict[str, Any]:
 
 
 def _print(found: _Explanation) -> None:
-    out, view = show.console(), found.outlook.view
-    row = found.outlook.snapshot.rows.get(found.bucket)
+    out, view = show.console(), found.view
+    row = found.snapshot.rows.get(found.bucket)
     since = "" if found.since is None else f" since {iso(found.since)}"
     out.print(f"[bold]{view.name} {view.buckets.key(found.bucket)}[/]  {found.state}{since}")
     if found.reason is not None:

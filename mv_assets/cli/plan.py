@@ -42,10 +42,11 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
 def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
     if isinstance(outlook, MvError):
         return [{"file": None, "message": str(outlook)}]
-    if outlook.sights is None:
+    if outlook.news is None:
         return []
     return [
-        {"file": broken.name, "message": f"{table}: {broken}"} for table, broken in outlook.sights.broken()
+        {"file": broken.name, "message": f"{table}: {broken}"}
+        for table, broken in outlook.news.sights.broken()
     ]
 
 
@@ -83,8 +84,9 @@ def _print(name: str, outlook: Outlook | MvError, made: Plan | None) -> None:
     if isinstance(outlook, MvError) or made is None:
         out.print()
         return
-    if outlook.sights is not None and outlook.sights.base.nulls:
-        rows, files = sum(outlook.sights.base.nulls.values()), len(outlook.sights.base.nulls)
+    nulls = {} if outlook.news is None else outlook.news.sights.base.nulls
+    if nulls:
+        rows, files = sum(nulls.values()), len(nulls)
         out.print(
             f"  {show.count(rows, 'row')} in {show.count(files, 'file')} have no time and belong to no bucket"
         )

@@ -13,15 +13,19 @@ from mv_assets.state.model import Look, Mark, Segment, Snapshot
 Recorded = Mapping[int, Sequence[Segment]]
 
 
-def differing(snapshot: Snapshot, sights: Iterable[Seen]) -> list[Seen]:
+def differing(snapshot: Snapshot, sights: Iterable[Seen], as_of: int) -> list[Seen]:
     """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
 
-    A bucket that is frozen is among them: only its recorded segments tell whether it thaws.
+    Rows written after the map's version `as_of`, which was read before the tables, may know of more than
+    this look; the next one compares them. A bucket that is frozen is always among the buckets found: only its
+    recorded segments tell whether it thaws.
     """
     header, rows = snapshot.header, snapshot.rows
     found = []
     for seen in sights:
         row = rows.get(seen.bucket)
+        if row is not None and row.token > as_of:
+            continue
         if (row is not None and row.frozen) or rules.compare(row, header, seen.bucket, seen.sight):
             found.append(seen)
     return found
@@ -39,7 +43,9 @@ def needs_recorded(snapshot: Snapshot, seen: Sequence[Seen]) -> list[int]:
     return wanted
 
 
-def look(snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Recorded, now: int) -> Look:
+def look(
+    snapshot: Snapshot, as_of: int, sights: Sights, found: Sequence[Seen], recorded: Recorded, now: int
+) -> Look:
     """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
     header = snapshot.header
     marks = dict(_marks(snapshot, sights, found, recorded))
@@ -47,7 +53,7 @@ def look(snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Re
     if end is not None and sights.base.unplaced:
         # A file that may hold rows of any bucket holds W, but nobody's work.
         end = min(end, header.watermark - 1)
-    return Look(sights.version, header.version, now, end, marks, sights.recheck_at(now))
+    return Look(sights.version, as_of, now, end, marks, sights.recheck_at(now))
 
 
 def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:

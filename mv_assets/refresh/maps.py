@@ -10,7 +10,7 @@ from mv_assets.errors import UnknownView
 from mv_assets.refresh import consistency
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Declaration, Look, Segment, Snapshot
+from mv_assets.state.model import Declaration, Look, Pulse, Segment, Snapshot
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 
@@ -18,13 +18,17 @@ from mv_assets.state.store import Store
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def declare(self, view: Declaration) -> Snapshot:
-        """The view's map with this declaration in force.
+    def declare(self, view: Declaration) -> Pulse:
+        """Put the declaration in force.
 
         Raises:
             Fenced: a newer definition took over.
 
         """
+        ...
+
+    def snapshot(self, view: str) -> Snapshot:
+        """The map of a view that was declared."""
         ...
 
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
@@ -47,9 +51,12 @@ class Recorded:
         self._store = store
         self._manager = manager
 
-    def declare(self, view: Declaration) -> Snapshot:
+    def declare(self, view: Declaration) -> Pulse:
         self._manager.declare(view)
-        return self._store.snapshot(view.view)
+        return self._store.pulse(view.view)
+
+    def snapshot(self, view: str) -> Snapshot:
+        return self._store.snapshot(view)
 
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         self._manager.look(view, look)
@@ -67,8 +74,28 @@ class Imagined:
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
+        self._maps: dict[str, Snapshot] = {}
 
-    def declare(self, view: Declaration) -> Snapshot:
+    def declare(self, view: Declaration) -> Pulse:
+        imagined = self._declared(view)
+        self._maps[view.view] = imagined
+        return Pulse(imagined.header, imagined.look, restless=True, vacant=imagined.header.start)
+
+    def snapshot(self, view: str) -> Snapshot:
+        return self._maps[view]
+
+    def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
+        self._maps[view.view] = consistency.imagined(before, look)
+        return self._maps[view.view]
+
+    def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
+        wanted = list(buckets)
+        return {} if self._store is None or not wanted else self._store.recorded(view, wanted)
+
+    def alive(self, view: str) -> frozenset[str]:
+        return frozenset() if self._store is None else Registry(self._store).alive(view)
+
+    def _declared(self, view: Declaration) -> Snapshot:
         if self._store is None:
             return _new(view)
         try:
@@ -80,16 +107,6 @@ class Imagined:
             same_width = taken.width == before.header.width
             return Snapshot(taken, before.rows if same_width else {}, {}, None)
         return replace(before, header=rules.extend(before.header, view.start) or before.header)
-
-    def look(self, _view: Declaration, before: Snapshot, look: Look) -> Snapshot:
-        return consistency.imagined(before, look)
-
-    def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
-        wanted = list(buckets)
-        return {} if self._store is None or not wanted else self._store.recorded(view, wanted)
-
-    def alive(self, view: str) -> frozenset[str]:
-        return frozenset() if self._store is None else Registry(self._store).alive(view)
 
 
 def _new(view: Declaration) -> Snapshot:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mv_assets.buckets import Buckets, iso
 from mv_assets.refresh.sights import Seen
 from mv_assets.state import rules
-from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Snapshot, State
+from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Pulse, Snapshot
 from mv_assets.state.rules import Due, Standing
 from mv_assets.tables.listing import Listing
 
@@ -85,18 +85,10 @@ def cutoff(limits: Limits, source_end: int | None, now: int) -> int | None:
     return None if source_end is None else min(now - limits.buffer, source_end + 1)
 
 
-def nothing_due(snapshot: Snapshot, limits: Limits, now: int) -> bool:
+def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
     """Whether the map and the clock alone say that a plan would be empty: then nothing needs listing."""
-    header = snapshot.header
-    if any(rules.effective_state(row, header) is not State.VALID for row in snapshot.rows.values()):
-        return False
-    latest = cutoff(limits, header.source_end, now)
-    if latest is None:
-        return True
-    bucket = header.watermark
-    while bucket in snapshot.rows:
-        bucket = header.buckets.next(bucket)
-    return header.buckets.next(bucket) > latest
+    latest = cutoff(limits, pulse.header.source_end, now)
+    return not pulse.restless and (latest is None or pulse.header.buckets.next(pulse.vacant) > latest)
 
 
 def plan(situation: Situation, most: int | None = None) -> Plan:

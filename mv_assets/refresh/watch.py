@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from mv_assets.errors import MvError
@@ -12,7 +12,7 @@ from mv_assets.refresh.maps import Maps
 from mv_assets.refresh.planner import Limits, Plan, Situation
 from mv_assets.refresh.sights import Seen, Sights, version_of, with_recorded
 from mv_assets.state import rules
-from mv_assets.state.model import Snapshot, State
+from mv_assets.state.model import Header, Pulse, Snapshot, State
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
 from mv_assets.views.catalog import Catalog
@@ -25,24 +25,34 @@ Observer = Callable[[str], Progress]
 
 
 @dataclass(frozen=True, slots=True)
+class News:
+    """What a look saw and what it left in the map."""
+
+    snapshot: Snapshot
+    sights: Sights
+    seen: Mapping[int, Seen]
+    limits: Limits
+    # Generations that are being staged.
+    alive: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
-    """A view after its look. `sights` is None where nothing changed and nothing can be due."""
+    """A view after its look; without news where nothing changed and nothing can be due."""
 
     view: View
-    snapshot: Snapshot
-    limits: Limits
+    header: Header
     at: int
-    sights: Sights | None = None
-    seen: Mapping[int, Seen] = field(default_factory=dict)
-    alive: frozenset[str] = frozenset()
+    news: News | None = None
 
     def plan(self, most: int | None = None) -> Plan:
         """What to do about the view now."""
-        if self.sights is None:
-            return Plan(self.snapshot.header.version)
-        end = self.sights.source_end(self.at)
+        if self.news is None:
+            return Plan(self.header.version)
+        news = self.news
+        end = news.sights.source_end(self.at)
         situation = Situation(
-            self.snapshot, self.seen, self.sights.base, self.limits, self.at, end, self.alive
+            news.snapshot, news.seen, news.sights.base, news.limits, self.at, end, news.alive
         )
         return planner.plan(situation, most)
 
@@ -63,7 +73,8 @@ class Watch:
         self._maps = maps
         self._clock = clock
         self._observer = observer
-        self._snapshots: dict[str, Snapshot | MvError] = {}
+        self._pulses: dict[str, Pulse | MvError] = {}
+        self._snapshots: dict[str, Snapshot] = {}
         self._glances: dict[str, Glance | MvError] = {}
         self._listings: dict[str, Listing | MvError] = {}
 
@@ -77,33 +88,34 @@ class Watch:
         views = self._catalog.with_upstream(names)
         # Maps before tables: a difference is then one that the table had later than the map.
         for view in views:
-            self._snapshots[view.name] = _tried(self._maps.declare, view.declaration)
+            self._pulses[view.name] = _tried(self._maps.declare, view.declaration)
         return {view.name: _tried(self._outlook, view, whole=whole) for view in views}
 
     def _outlook(self, view: View, *, whole: bool) -> Outlook:
-        snapshot, now = _ok(self._snapshots[view.name]), self._clock()
-        limits = self._limits(view)
+        pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()
         base = self._version(view.declared.base)
         version = version_of(base, {name: self._version(name) for name in view.declared.dimensions})
-        idle = rules.idle(snapshot.look, version, snapshot.header.version, now)
-        if idle and not whole and planner.nothing_due(snapshot, limits, now):
-            return Outlook(view, snapshot, limits, now)
+        idle = rules.idle(pulse.look, version, pulse.header.version, now)
+        if idle and not whole and planner.nothing_due(pulse, limits, now):
+            return Outlook(view, pulse.header, now)
+        snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         sights = Sights(view, self._listing(view.declared.base), dimensions)
         end = planner.horizon(snapshot, limits, sights.source_end(now), now)
         seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
-        snapshot = self._look(view, snapshot, sights, seen, now)
+        snapshot = self._look(view, snapshot, pulse.header.version, sights, seen, now)
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
-        return Outlook(view, snapshot, limits, now, sights, seen, self._maps.alive(view.name))
+        news = News(snapshot, sights, seen, limits, self._maps.alive(view.name))
+        return Outlook(view, snapshot.header, now, news)
 
     def _look(
-        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen], now: int
+        self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int
     ) -> Snapshot:
-        found = consistency.differing(snapshot, seen.values())
+        found = consistency.differing(snapshot, seen.values(), as_of)
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        look = consistency.look(snapshot, sights, found, recorded, now)
+        look = consistency.look(snapshot, as_of, sights, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
 
     def _with_recorded(
@@ -125,9 +137,16 @@ class Watch:
         return replace(limits, settle=table.settle, settle_at_most=table.settle_at_most)
 
     def _version(self, name: str) -> str:
-        if name in self._snapshots:
-            return upstream.version_of(_ok(self._snapshots[name]))
-        return self._glance(name).version
+        if name not in self._pulses:
+            return self._glance(name).version
+        header = self._snapshots[name].header if name in self._snapshots else _ok(self._pulses[name]).header
+        return upstream.version_of(header)
+
+    def _snapshot(self, name: str) -> Snapshot:
+        _ok(self._pulses[name])
+        if name not in self._snapshots:
+            self._snapshots[name] = self._maps.snapshot(name)
+        return self._snapshots[name]
 
     def _glance(self, name: str) -> Glance:
         if name not in self._glances:
@@ -135,8 +154,8 @@ class Watch:
         return _ok(self._glances[name])
 
     def _listing(self, name: str) -> Listing:
-        if name in self._snapshots:
-            return upstream.listing_of(_ok(self._snapshots[name]), self._clock())
+        if name in self._pulses:
+            return upstream.listing_of(self._snapshot(name), self._clock())
         if name not in self._listings:
             self._listings[name] = _tried(self._list, name)
         return _ok(self._listings[name])

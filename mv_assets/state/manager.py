@@ -114,8 +114,9 @@ class PartitionManager:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
 
         def step(tx: MapWriter, before: Header) -> list[int]:
-            after, marked = self._mark(tx, before, rules.see_source(before, look.source_end), look.marks)
-            # Rows that others wrote since this look read the map are not covered by it.
+            seen = rules.see_source(before, look.source_end)
+            # Rows that others wrote since this look read the map are not covered by it: they may know more.
+            after, marked = self._mark(tx, before, seen, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
             tx.put_look(LookRecord(look.table_version, covers, look.at, look.recheck_at))
             return marked
@@ -350,9 +351,12 @@ class PartitionManager:
         )
 
     def _mark(
-        self, tx: MapWriter, before: Header, seen: Header, marks: Mapping[int, Mark]
+        self, tx: MapWriter, before: Header, seen: Header, marks: Mapping[int, Mark], as_of: int | None = None
     ) -> tuple[Header, list[int]]:
         rows = tx.rows(marks)
+        if as_of is not None:
+            newer = {bucket for bucket, row in rows.items() if row.token > as_of}
+            marks = {bucket: mark for bucket, mark in marks.items() if bucket not in newer}
         marked = _changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
         if not marked and seen == before:
             return before, []

@@ -314,6 +314,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """As much of a view's map as tells whether anything is to be done; read without its rows."""
+
+    header: Header
+    look: LookRecord | None
+    # Whether any row is STALE, marked or by its definition.
+    restless: bool
+    # The first bucket at or above W that has no row.
+    vacant: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A view's map at one version."""
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from mv_assets.state import schema
 from mv_assets.state.database import Database
-from mv_assets.state.model import Event, Segment, Snapshot
+from mv_assets.state.model import Event, Pulse, Segment, Snapshot
 from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
 from mv_assets.state.writer import MapWriter
@@ -79,6 +79,10 @@ class Store:
             return Snapshot(header, rows, reader.attempts(), reader.look())
 
         return self._ask(view, question)
+
+    def pulse(self, view: str) -> Pulse:
+        """Whether a view's map has anything to do, without reading it whole."""
+        return self._ask(view, lambda reader: reader.pulse())
 
     def history(self, view: str) -> dict[str, str]:
         """All definitions a view ever had, with the bucket width of each."""

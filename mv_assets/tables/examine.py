@@ -34,12 +34,9 @@ def examine(
         if entry is None:
             return None
         try:
-            crc = _checksum(folder, name, entry)
-            found = _known(entry, crc, _extent(folder, name, time))
+            found = _read(folder, name, time, entry, known)
         except FileNotFoundError:
             continue
-        except Unusable as unusable:
-            found = _unusable(entry, crc, known, str(unusable))
         except OSError as failed:
             # Perhaps only now, as a lost connection: it is read again at the next look.
             why = f"it can't be opened ({failed.strerror or failed})"
@@ -53,9 +50,18 @@ def examine(
     return entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False)
 
 
-def _known(entry: Entry, crc: int, found: Extent) -> Known:
-    start, end = found.range or (None, None)
-    return Known(entry.identity, crc, start, end, found.nulls)
+def _read(folder: Folder, name: str, time: TimeColumn | None, entry: Entry, known: Range | None) -> Known:
+    with folder.open(name) as file:
+        if entry.checksum is None:
+            crc, source = _checksum(file, entry.size)
+        else:
+            crc, source = hashed(f"{entry.size} {entry.checksum}"), file
+        try:
+            found = _extent(source, name, time)
+        except Unusable as unusable:
+            return _unusable(entry, crc, known, str(unusable))
+        start, end = found.range or (None, None)
+        return Known(entry.identity, crc, start, end, found.nulls)
 
 
 def _unusable(entry: Entry, crc: int, known: Range | None, why: str) -> Known:
@@ -63,15 +69,23 @@ def _unusable(entry: Entry, crc: int, known: Range | None, why: str) -> Known:
     return Known(entry.identity, crc, start, end, error=why)
 
 
-def _extent(folder: Folder, name: str, time: TimeColumn | None) -> Extent:
+def _checksum(file: pa.NativeFile, size: int) -> tuple[int, pa.NativeFile]:
+    """A hash of the hashes of the file's parts, and its footer's source: small files are in memory now."""
+    parts = []
+    first = chunk = file.read(min(_CHUNK, size + 1))
+    while chunk:
+        parts.append(farmhash.fingerprint64(chunk))
+        chunk = file.read(_CHUNK) if len(chunk) == _CHUNK else b""
+    crc = signed(farmhash.fingerprint64(struct.pack(f"<{len(parts)}Q", *parts)))
+    return crc, pa.BufferReader(first) if len(first) < _CHUNK else file
+
+
+def _extent(source: pa.NativeFile, name: str, time: TimeColumn | None) -> Extent:
     values = values_of(name)
-    with folder.open(name) as file:
-        source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-        if time is None or time.name not in values:
-            return extent(source, time)
-        # The column is not in the file: its folder says it, for all rows at once.
-        whole = extent(source, None)
-    value = values[time.name]
+    if time is None or time.name not in values:
+        return extent(source, time)
+    # The column is not in the file: its folder says it, for all rows at once.
+    whole, value = extent(source, None), values[time.name]
     if value is None:
         return Extent(None, nulls=whole.rows, rows=whole.rows)
     stated = of_text(value, time.unit)
@@ -84,14 +98,3 @@ def _stated(name: str, time: TimeColumn | None) -> Range | None:
     """The range that the folder's name states, whatever is wrong with the file."""
     value = None if time is None else values_of(name).get(time.name)
     return None if time is None or value is None else of_text(value, time.unit)
-
-
-def _checksum(folder: Folder, name: str, entry: Entry) -> int:
-    """A hash of the hashes of the file's parts, so that a large file is not held in memory."""
-    if entry.checksum is not None:
-        return hashed(f"{entry.size} {entry.checksum}")
-    parts = []
-    with folder.open(name) as file:
-        while chunk := file.read(_CHUNK):
-            parts.append(farmhash.fingerprint64(chunk))
-    return signed(farmhash.fingerprint64(struct.pack(f"<{len(parts)}Q", *parts)))

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import farmhash
@@ -57,7 +57,9 @@ class Walk:
 
 
 class Folder(Protocol):
-    """Where the files of a table are."""
+    """Where the files of a table are. `threads` is how many readers at once it rewards."""
+
+    threads: ClassVar[int]
 
     def walk(self) -> Walk:
         """Find all files.
@@ -72,23 +74,27 @@ class Folder(Protocol):
         """One file as it is now; None if it is gone."""
         ...
 
-    def open(self, name: str) -> IO[bytes] | pa.NativeFile: ...
+    def open(self, name: str) -> pa.NativeFile: ...
 
     def path(self, name: str) -> str: ...
 
 
 def folder_at(path: str, pattern: str = "*") -> Folder:
-    """The folder at a local path or a URI."""
+    """The folder, or the single file, at a local path or a URI."""
     if "://" not in path:
-        return LocalFolder(path, pattern)
+        return _local(path, pattern)
     try:
         found, root = fs.FileSystem.from_uri(path)
     except pa.ArrowInvalid:
         # A store that Arrow does not know itself, but fsspec may.
         found, root = fs.FileSystem.from_uri(f"fsspec+{path}")
     if isinstance(found, fs.LocalFileSystem):
-        return LocalFolder(root, pattern)
+        return _local(root, pattern)
     return RemoteFolder(found, root.rstrip("/"), urlsplit(path).scheme, pattern)
+
+
+def _local(path: str, pattern: str) -> Folder:
+    return LocalFile(path) if os.path.isfile(path) else LocalFolder(path, pattern)
 
 
 def hidden(name: str) -> bool:
@@ -97,17 +103,37 @@ def hidden(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A table that is one file of this machine."""
+
+    whole: str
+    threads: ClassVar[int] = 1
+
+    def walk(self) -> Walk:
+        walk, name = Walk(), os.path.basename(self.whole)
+        walk.add(name, _local_entry(name, os.stat(self.whole)))
+        return walk
+
+    def entry(self, name: str) -> Entry | None:
+        return _entry_at(self.whole, name)
+
+    def open(self, name: str) -> pa.NativeFile:
+        return pa.OSFile(self.path(name))
+
+    def path(self, name: str) -> str:  # noqa: ARG002 - there is only one
+        return self.whole
+
+
+@dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """A folder, or a single file, of this machine. Written for a million files: no objects but strings."""
+    """A folder of this machine. Written for a million files: no objects but strings."""
 
     root: str
     pattern: str = "*"
+    # Small files keep the interpreter busy, not the disk: more threads would only wait for each other.
+    threads: ClassVar[int] = os.cpu_count() or 1
 
     def walk(self) -> Walk:
-        if not os.path.isdir(self.root):
-            name, walk = os.path.basename(self.root), Walk()
-            walk.add(name, _local_entry(name, os.stat(self.root)))
-            return walk
         for _ in range(_ATTEMPTS):
             try:
                 return self._walk()
@@ -119,16 +145,13 @@ class LocalFolder:
         raise gone
 
     def entry(self, name: str) -> Entry | None:
-        try:
-            return _local_entry(name, os.stat(self.path(name)))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return _entry_at(self.path(name), name)
 
-    def open(self, name: str) -> IO[bytes]:
-        return open(self.path(name), "rb", buffering=0)
+    def open(self, name: str) -> pa.NativeFile:
+        return pa.OSFile(self.path(name))
 
     def path(self, name: str) -> str:
-        return os.path.join(self.root, name) if os.path.isdir(self.root) else self.root
+        return f"{self.root}/{name}"
 
     def _walk(self) -> Walk:
         walk = Walk()
@@ -177,6 +200,13 @@ def _local_identity(name: str, found: os.stat_result) -> int:
     return signed(farmhash.fingerprint64(numbers + name.encode()))
 
 
+def _entry_at(path: str, name: str) -> Entry | None:
+    try:
+        return _local_entry(name, os.stat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _local_entry(name: str, found: os.stat_result) -> Entry:
     return Entry(_local_identity(name, found), found.st_size, found.st_ctime_ns // 1_000_000)
 
@@ -195,6 +225,7 @@ class RemoteFolder:
     root: str
     scheme: str
     pattern: str = "*"
+    threads: ClassVar[int] = 32
 
     def walk(self) -> Walk:
         walk = Walk()

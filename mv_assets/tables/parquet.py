@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +23,8 @@ from mv_assets.tables.types import spark_types
 # What a crash during a long first look may cost, in files.
 _BATCH = 2_000
 _SAMPLE = 16
-_THREADS = min(32, 4 * (os.cpu_count() or 1))
+# Files a thread takes at a time: handing over each small file would cost more than reading it.
+_TASK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class ParquetFiles:
         for name in _sample(sorted(walk.names)):
             try:
                 with folder.open(name) as file:
-                    source = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-                    found = spark_types(pq.read_schema(source)) | found
+                    found = spark_types(pq.read_schema(file)) | found
             except (pa.ArrowException, OSError, ValueError):
                 continue
             missing -= {name.lower() for name in found} | {""}
@@ -144,13 +143,15 @@ class ParquetGlance:
         table, folder = self.table, self.table.folder
         files, size, whole = 0, 0, sum(listing.sizes[at] for at in left.values())
 
-        def one(name: str) -> tuple[Entry, Known] | None:
-            return examine(folder, name, table.time, ranges.get(name), table.clock(), table.settle_ms)
+        def some(names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
+            time, settle = table.time, table.settle_ms
+            return [examine(folder, name, time, ranges.get(name), table.clock(), settle) for name in names]
 
         names = iter(left)
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(folder.threads) as pool:
             while batch := list(islice(names, _BATCH)):
-                found = dict(zip(batch, pool.map(one, batch), strict=True))
+                parts = [batch[at : at + _TASK] for at in range(0, len(batch), _TASK)]
+                found = dict(zip(batch, chain.from_iterable(pool.map(some, parts)), strict=True))
                 table.inventory.save({name: known[1] for name, known in found.items() if known is not None})
                 yield from found.items()
                 files, size = files + len(batch), size + sum(listing.sizes[left[name]] for name in batch)

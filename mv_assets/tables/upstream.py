@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mv_assets.state import rules
-from mv_assets.state.model import Segment, Snapshot, State
+from mv_assets.state.model import Header, Segment, Snapshot, State
 from mv_assets.tables.listing import ALWAYS, Listing, Pending
 
 
 def listing_of(snapshot: Snapshot, at: int) -> Listing:
     """The map of a view as a listing. Its rows that can't be trusted are pending, vacant buckets too."""
     header = snapshot.header
-    listing = Listing(header.view, version_of(snapshot), at, complete_through=header.watermark - 1)
+    listing = Listing(header.view, version_of(header), at, complete_through=header.watermark - 1)
     for bucket, row in sorted(snapshot.rows.items()):
         if row.content is not None and rules.effective_state(row, header) is State.VALID:
             end = header.buckets.next(bucket) - 1
@@ -22,8 +22,8 @@ def listing_of(snapshot: Snapshot, at: int) -> Listing:
     return listing
 
 
-def version_of(snapshot: Snapshot) -> str:
-    return str(snapshot.header.version)
+def version_of(header: Header) -> str:
+    return str(header.version)
 
 
 def _pending(snapshot: Snapshot) -> Iterator[Pending]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mv_assets.errors import Mistake, NotDeclared
 from mv_assets.project import Draft, MaterializedView, Project, Table, in_order, read
-from mv_assets.views.analysis import Source, ViewSql, analyse
 from mv_assets.views.schemas import known, unknown
+from mv_assets.views.sql import Source, ViewSql, analyse
 from mv_assets.views.view import View, definition_of
 
 

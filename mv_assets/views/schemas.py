@@ -8,7 +8,7 @@ from mv_assets.errors import Mistake, MvError
 from mv_assets.project import Table
 from mv_assets.project.checks import suggestion
 from mv_assets.tables.opening import open_table
-from mv_assets.views.source import Source
+from mv_assets.views.sql import Source
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _TIMES = ("date", "timestamp", "timestamp_ntz")

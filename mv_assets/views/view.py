@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from mv_assets.buckets import Buckets
 from mv_assets.project import MaterializedView
 from mv_assets.state.model import Declaration
-from mv_assets.views.analysis import ViewSql
-from mv_assets.views.source import Source
+from mv_assets.views.sql import Source, ViewSql
 
 # Raise it when the engine would compute other rows from the same SQL and the same files.
 ENGINE_FORMAT = 1

@@ -9,17 +9,21 @@ from datetime import timedelta
 import pytest
 
 from mv_assets.errors import Fenced, MvError, TableUnreadable
+from mv_assets.project import MaterializedView
 from mv_assets.refresh import consistency
 from mv_assets.state.model import EMPTY, Outcome
-from mv_assets_tests.lake import HOURLY, Lake, day, pieces, through, view
+from mv_assets_tests.lake import HOURLY, Lake, day, news_of, pieces, sights_of, through, view
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
-JOINED = "SELECT date_trunc('hour', e.at) AS hour, count(*) AS n FROM events e JOIN zones z ON e.x = z.x GROUP BY ALL"
+JOINED = """
+    SELECT date_trunc('hour', e.at) AS hour, count(*) AS n
+    FROM events e JOIN zones z ON e.x = z.x GROUP BY ALL
+"""
 DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
 
 
-def daily(**given: object) -> object:
+def daily(**given: object) -> MaterializedView:
     return view("daily", base="v", sql=DAILY, time_column="day", **given)
 
 
@@ -94,11 +98,10 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
 ) -> None:
     content = filled.remove("day-1.parquet")
     outlook = filled.look()
-    looked = filled.dry().seen
+    looked = sights_of(filled.dry())
     (filled.folder / "events" / "day-1.parquet").write_bytes(content)
-    stale_look = {number: seen.sight for number, seen in looked.items()}
     work = outlook.plan().work[0]
-    assert filled.compute(outlook, work, lambda: stale_look)[1] is Outcome.COMMITTED
+    assert filled.compute(outlook, work, lambda: looked)[1] is Outcome.COMMITTED
     filled.look()
     assert filled.states(1) == "S"
     filled.converge()
@@ -108,8 +111,7 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
 def test_57_a_file_without_a_readable_time_range_is_named_and_nothing_is_guessed(filled: Lake) -> None:
     (filled.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
     outlook = filled.look()
-    assert outlook.sights is not None
-    assert [broken.name for _, broken in outlook.sights.broken()] == ["noise.parquet"]
+    assert [broken.name for _, broken in news_of(outlook).sights.broken()] == ["noise.parquet"]
     assert filled.states(0, 1, 2, 3) == "VVVV"
 
 
@@ -272,7 +274,7 @@ def test_88_a_look_that_only_restores_the_sources_end_moves_w(filled: Lake) -> N
 def test_90_a_change_that_a_commit_did_not_see_is_found_though_the_table_rests(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
     outlook = filled.look()
-    seen = {number: each.sight for number, each in outlook.seen.items()}
+    seen = sights_of(outlook)
     filled.write("later.parquet", [day(1)])
     filled.look()
     filled.compute(outlook, outlook.plan().work[0], lambda: seen)
@@ -283,9 +285,9 @@ def test_90_a_change_that_a_commit_did_not_see_is_found_though_the_table_rests(f
 
 def test_90_an_unchanged_table_and_map_end_the_look_before_anything_is_listed(filled: Lake) -> None:
     filled.look()
-    assert filled.look().sights is None
+    assert filled.look().news is None
     filled.manager.force(filled.look().view.declaration, [DAY], "a person")
-    assert filled.look().sights is not None
+    assert filled.look().news is not None
 
 
 def test_94_one_row_dated_2099_neither_moves_w_nor_is_lost(lake: Lakes) -> None:
@@ -458,7 +460,7 @@ def test_comparing_needs_recorded_segments_only_where_the_base_differs(lake: Lak
     made.converge()
     made.write("z.parquet", [day(0)], value=5, table="zones")
     made.write("late.parquet", [day(1)])
-    outlook, snapshot = made.dry(), made.snapshot()
-    found = consistency.differing(snapshot, outlook.seen.values())
+    news, snapshot = news_of(made.dry()), made.snapshot()
+    found = consistency.differing(snapshot, news.seen.values(), snapshot.header.version)
     assert [each.bucket // DAY for each in found] == [0, 1]
     assert consistency.needs_recorded(snapshot, found) == [DAY]

@@ -1,12 +1,11 @@
-# ruff: noqa: S608  # these queries are only read, never run
 from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.functions import BARE, REFUSALS
-from mv_assets.views.source import Source
-from mv_assets.views.spark_functions import AGGREGATES, BUILT_IN
-from mv_assets_tests.views.analysed import only, view_of, whats
+from mv_assets.views.sql.functions import BARE, REFUSALS
+from mv_assets.views.sql.source import Source
+from mv_assets.views.sql.spark_functions import AGGREGATES, BUILT_IN
+from mv_assets_tests.views.sql.analysed import only, view_of, whats
 
 # Refused for how they are called, so each has its own way to be called wrongly.
 ARGUMENTS = {

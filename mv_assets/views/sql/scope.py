@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mv_assets.views.source import Source
+from mv_assets.views.sql.source import Source
 
 # What a query gives, lower-case name to spelling; None where that is not known.
 Columns = Mapping[str, str] | None

@@ -1,4 +1,3 @@
-# ruff: noqa: S608  # these queries are only read, never run
 from __future__ import annotations
 
 import random
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mv_assets_tests.views.analysed import HOURLY, TRIPS, ZONES, look
+from mv_assets_tests.views.sql.analysed import HOURLY, TRIPS, ZONES, look
 
 VALID = (
     HOURLY,

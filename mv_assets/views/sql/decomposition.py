@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.columns import Resolver, output_names
-from mv_assets.views.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
-from mv_assets.views.scope import Found
-from mv_assets.views.source import Source
-from mv_assets.views.spark_functions import AGGREGATES
-from mv_assets.views.wording import closest, listed, short
+from mv_assets.views.sql.columns import Resolver, output_names
+from mv_assets.views.sql.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
+from mv_assets.views.sql.scope import Found
+from mv_assets.views.sql.source import Source
+from mv_assets.views.sql.spark_functions import AGGREGATES
+from mv_assets.views.sql.wording import closest, listed, short
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"})
 

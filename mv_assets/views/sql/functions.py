@@ -9,8 +9,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import Mistake
-from mv_assets.views.spark_functions import BUILT_IN, names
-from mv_assets.views.wording import did_you_mean
+from mv_assets.views.sql.spark_functions import BUILT_IN, names
+from mv_assets.views.sql.wording import did_you_mean
 
 _SORTING = frozenset({"sort_array", "array_sort", "size", "cardinality", "array_size"})
 

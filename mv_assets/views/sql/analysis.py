@@ -14,17 +14,15 @@ from sqlglot import exp
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.clauses import refused_clauses
-from mv_assets.views.columns import Resolver, output_names
-from mv_assets.views.decomposition import Decomposition
-from mv_assets.views.functions import refused_functions
-from mv_assets.views.grain import GRAINS, fits
-from mv_assets.views.reading import SQLGLOT_ERRORS, Reading, read
-from mv_assets.views.source import Source
-from mv_assets.views.tables import table_mistakes
-from mv_assets.views.wording import one_line, short
-
-__all__ = ["Source", "ViewSql", "analyse"]
+from mv_assets.views.sql.clauses import refused_clauses
+from mv_assets.views.sql.columns import Resolver, output_names
+from mv_assets.views.sql.decomposition import Decomposition
+from mv_assets.views.sql.functions import refused_functions
+from mv_assets.views.sql.grain import GRAINS, fits
+from mv_assets.views.sql.reading import SQLGLOT_ERRORS, Reading, read
+from mv_assets.views.sql.source import Source
+from mv_assets.views.sql.tables import table_mistakes
+from mv_assets.views.sql.wording import one_line, short
 
 _RESERVED = "_mv"
 

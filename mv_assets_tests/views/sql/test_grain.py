@@ -1,4 +1,3 @@
-# ruff: noqa: S608  # these queries are only read, never run
 from __future__ import annotations
 
 from dataclasses import replace
@@ -6,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mv_assets.buckets import Buckets
-from mv_assets.views.analysis import Source
-from mv_assets.views.grain import GRAINS, fits
-from mv_assets_tests.views.analysed import EVENTS, TRIPS, look, only, view_of, whats
+from mv_assets.views.sql.analysis import Source
+from mv_assets.views.sql.grain import GRAINS, fits
+from mv_assets_tests.views.sql.analysed import EVENTS, TRIPS, look, only, view_of, whats
 
 FITTING = {
     "1m": "second minute",

@@ -1,10 +1,9 @@
-# ruff: noqa: S608  # these queries are only read, never run
 from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.analysis import Source
-from mv_assets_tests.views.analysed import ZONES, view_of, whats
+from mv_assets.views.sql.analysis import Source
+from mv_assets_tests.views.sql.analysed import ZONES, view_of, whats
 
 UNKNOWN = Source("trips", time_column="pickup_at")
 

@@ -1,0 +1,238 @@
+"""Cases 27 to 38 with the planner itself, on real files."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from mv_assets.buckets import HOUR
+from mv_assets.errors import GaveUp
+from mv_assets.refresh.planner import Limits, nothing_due
+from mv_assets.state import rules
+from mv_assets.state.model import Attempt, State
+from mv_assets.state.rules import Due
+from mv_assets_tests.faults import ALWAYS as FOREVER
+from mv_assets_tests.faults import failing
+from mv_assets_tests.lake import Lake, day, news_of, pieces, through, view
+from mv_assets_tests.modelled import DAY
+
+Lakes = Callable[..., Lake]
+
+
+def test_27_without_a_known_source_end_nothing_is_appended(lake: Lakes) -> None:
+    made = lake()
+    assert made.planned() == []
+    made.write("future.parquet", [day(60_000)])
+    assert made.planned() == []
+    assert made.snapshot().header.source_end is None
+
+
+def test_28_a_file_that_ends_in_the_buckets_last_millisecond_admits_it(lake: Lakes) -> None:
+    made = lake()
+    made.write("short.parquet", [day(0, 0), day(0, 23.999)])
+    assert made.planned() == []
+    made.write("whole.parquet", through(0))
+    assert made.planned() == [("APPEND", [0])]
+
+
+def test_29_appends_end_where_the_data_ends_however_late_it_is(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1)
+    made.converge()
+    made.clock.now += 1_000 * DAY
+    assert (made.planned(), made.watermark()) == ([], 2)
+
+
+def test_30_with_data_ahead_of_the_buffer_the_clock_wins(lake: Lakes) -> None:
+    made = lake(view(buffer="2h"))
+    made.clock.now = 3 * DAY + HOUR
+    made.days(0, 1, 2)
+    assert made.planned() == [("APPEND", [0, 1])]
+    made.clock.now += HOUR
+    assert made.planned() == [("APPEND", [0, 1, 2])]
+
+
+def test_31_after_a_failure_in_the_middle_the_plan_holds_only_it_and_then_w_jumps(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1, 2)
+    made.look()
+    made.damage("day-1.parquet")
+    made.refresh()
+    assert (made.states(0, 1, 2), made.watermark()) == ("VSV", 1)
+    made.days(1)
+    assert made.planned() == [("OVERWRITE", [1])]
+    made.refresh()
+    assert (made.states(0, 1, 2), made.watermark()) == ("VVV", 3)
+
+
+def test_32_a_false_alarm_is_reverted_without_a_run(lake: Lakes) -> None:
+    made = lake()
+    made.days(0)
+    made.converge()
+    content = made.remove("day-0.parquet")
+    made.look()
+    before = made.row(0)
+    (made.folder / "events" / "day-0.parquet").write_bytes(content)
+    assert made.planned() == [("REVERT", [0])]
+    assert made.refresh() == {0: "reverted"}
+    row = made.row(0)
+    assert before is not None
+    assert row is not None
+    assert (row.state, row.generation, row.inputs) == (State.VALID, before.generation, before.inputs)
+
+
+def test_33_a_revert_that_could_not_be_written_is_healed_by_the_next_plan(lake: Lakes) -> None:
+    made = lake()
+    made.days(0)
+    made.converge()
+    content = made.remove("day-0.parquet")
+    made.look()
+    (made.folder / "events" / "day-0.parquet").write_bytes(content)
+    outlook = made.look()
+    with failing(made.store, "UPDATE", times=FOREVER), pytest.raises(GaveUp, match="revert on view 'v'"):
+        made.carry_out(outlook)
+    assert made.states(0) == "S"
+    assert made.refresh() == {0: "reverted"}
+
+
+def test_34_a_failing_bucket_backs_off_while_the_others_go_on(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1)
+    made.look()
+    made.damage("day-0.parquet")
+    made.refresh()
+    made.days(2)
+    plan = made.look().plan()
+    assert pieces(plan) == [("APPEND", [2])]
+    assert plan.failing == ()
+    assert "backing off until" in plan.waiting[0].reason
+    assert "day-0.parquet" in plan.waiting[0].reason
+    made.clock.now += rules.retry_delay(1)
+    assert [each.planned.bucket for each in made.look().plan().failing] == [0]
+
+
+def test_36_a_stale_bucket_that_is_still_empty_is_not_emptied_again(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1)
+    made.converge()
+    content = made.remove("day-0.parquet")
+    made.converge()
+    (made.folder / "events" / "day-0.parquet").write_bytes(content)
+    made.look()
+    made.remove("day-0.parquet")
+    assert made.planned() == [("REVERT", [0])]
+
+
+def test_38_stale_buckets_become_contiguous_ranges_of_bounded_length_with_the_newest_first(
+    lake: Lakes,
+) -> None:
+    made = lake(view(max_buckets_per_run=3))
+    made.days(*range(12))
+    assert [days for _, days in made.planned()] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    made.converge()
+    for number in (0, 1, 4, 5, 6, 7, 10):
+        made.write(f"day-{number}.parquet", through(number), value=77)
+    made.days(12)
+    expected = [
+        ("OVERWRITE", [10]),
+        ("OVERWRITE", [7]),
+        ("OVERWRITE", [4, 5, 6]),
+        ("OVERWRITE", [0, 1]),
+        ("APPEND", [12]),
+    ]
+    assert made.planned() == expected
+
+
+def test_a_bounded_plan_always_holds_the_oldest_repair_and_one_append(lake: Lakes) -> None:
+    made = lake(view(max_buckets_per_run=1))
+    made.days(*range(8))
+    made.converge()
+    for number in (1, 3, 5, 7):
+        made.write(f"day-{number}.parquet", through(number), value=77)
+    made.days(8, 9)
+    outlook = made.look()
+    assert pieces(outlook.plan(most=1)) == [("OVERWRITE", [1]), ("APPEND", [8])]
+    bounded = [("OVERWRITE", [7]), ("OVERWRITE", [5]), ("OVERWRITE", [1]), ("APPEND", [8])]
+    assert pieces(outlook.plan(most=4)) == bounded
+    assert len(outlook.plan(most=100).work) == 6
+
+
+def test_a_bucket_whose_attempt_never_ended_runs_alone(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1, 2)
+    outlook = made.look()
+    planned = outlook.plan().work[0].buckets
+    made.manager.register(outlook.view.declaration, Attempt("killed", 1, planned[1:2]))
+    in_flight = made.look().plan()
+    assert pieces(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
+    assert in_flight.waiting[0].reason == "in flight: killed"
+    with made.store.write("v") as tx:
+        tx.leave_behind("killed")
+    made.clock.now += rules.retry_delay(1)
+    assert made.planned() == [("APPEND", [0]), ("APPEND", [1]), ("APPEND", [2])]
+
+
+def test_a_bucket_waits_while_its_files_are_still_arriving(lake: Lakes) -> None:
+    made = lake(table={"settle": "10s", "settle_at_most": "1m"})
+    made.days(0, 1)
+    made.clock.now = ctime(made, "day-0.parquet") + 9_999
+    plan = made.look().plan()
+    assert (pieces(plan), {waits.reason for waits in plan.waiting}) == ([], {"its files are still arriving"})
+    made.clock.now += 10_001
+    assert made.planned() == [("APPEND", [0, 1])]
+
+
+def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) -> None:
+    made = lake(table={"settle": "10s", "settle_at_most": "20s"})
+    made.days(0)
+    made.write("again.parquet", [day(0)])
+    outlook = made.look()
+    first, changed = made.clock(), news_of(outlook).sights.base.changed
+    changed[:] = array("q", [first, first + 19_000])
+    assert pieces(replace(outlook, at=first + 19_999).plan()) == []
+    assert pieces(replace(outlook, at=first + 20_000).plan()) == [("APPEND", [0])]
+
+
+def test_a_clock_ahead_of_ours_holds_no_bucket(lake: Lakes) -> None:
+    made = lake(table={"settle": "10s"})
+    made.days(0)
+    made.clock.now = ctime(made, "day-0.parquet") - DAY
+    assert made.planned() == [("APPEND", [0])]
+
+
+def test_the_bytes_of_work_count_a_file_once_however_many_buckets_it_reaches_into(lake: Lakes) -> None:
+    made = lake()
+    path = made.write("wide.parquet", through(0, 4))
+    work = made.look().plan().work
+    assert [(piece.operation, len(piece.buckets), piece.bytes) for piece in work] == [
+        (Due.APPEND, 5, path.stat().st_size)
+    ]
+
+
+def test_the_map_and_the_clock_alone_can_tell_that_nothing_is_due(lake: Lakes) -> None:
+    made = lake(view(buffer="1h"))
+    made.clock.now = 2 * DAY + HOUR - 1
+    made.days(0, 1)
+    made.converge()
+    limits, pulse = Limits(buffer=HOUR), made.store.pulse("v")
+    assert (made.states(0, 1), nothing_due(pulse, limits, made.clock())) == ("V-", True)
+    made.clock.now += 1
+    assert not nothing_due(pulse, limits, made.clock())
+    made.converge()
+    assert made.states(0, 1) == "VV"
+
+
+def test_a_forced_mark_is_planned_though_nothing_changed_and_says_who_wanted_it(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1)
+    made.converge()
+    made.manager.force(made.look().view.declaration, [DAY], "a person wants it")
+    work = made.look().plan().work
+    assert [(piece.operation, piece.reason) for piece in work] == [(Due.OVERWRITE, "a person wants it")]
+
+
+def ctime(made: Lake, name: str) -> int:
+    return (made.folder / "events" / name).stat().st_ctime_ns // 1_000_000
