@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 from rich.markup import escape
 
+from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
@@ -35,6 +37,7 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     else:
         for name, outlook in found.items():
             _print(name, outlook, plans.get(name))
+            _print_upstream(outlook, outlooks)
     if any(_errors(outlook) for outlook in found.values()):
         ctx.exit(1)
 
@@ -111,6 +114,14 @@ def _print(name: str, outlook: Outlook | MvError, made: Plan | None) -> None:
             f"  {show.count(buckets, 'bucket')}, {show.size(sum(work.bytes for work in made.work))} to read"
         )
     out.print()
+
+
+def _print_upstream(outlook: Outlook | MvError, outlooks: Mapping[str, Outlook | MvError]) -> None:
+    """A view that has nothing to do may only be waiting for the one below it."""
+    base = None if isinstance(outlook, MvError) else outlooks.get(outlook.view.declared.base)
+    if isinstance(base, Outlook) and base.plan().work:
+        through = iso(base.header.watermark)
+        show.console().print(f"  more once {base.view.name} is refreshed; it is complete through {through}")
 
 
 def _print_rest(number: int, what: str) -> None:

@@ -11,7 +11,7 @@ from mv_assets.tables.fingerprint import hashed, signed
 from mv_assets.tables.folders import Entry, Folder
 from mv_assets.tables.footer import Extent, Unusable, extent
 from mv_assets.tables.inventory import Known
-from mv_assets.tables.partitions import values_of
+from mv_assets.tables.partitions import value_of
 from mv_assets.tables.times import TimeColumn, of_text
 
 _CHUNK = 4 << 20
@@ -37,12 +37,13 @@ def examine(
             found = _read(folder, name, time, entry, known)
         except FileNotFoundError:
             continue
-        except OSError as failed:
+        except Exception as failed:  # noqa: BLE001 - a store's files may raise anything, and it is that file's error
             # Perhaps only now, as a lost connection: it is read again at the next look.
-            why = f"it can't be opened ({failed.strerror or failed})"
+            why = f"it can't be opened ({getattr(failed, 'strerror', None) or failed})"
             return entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False)
         if folder.entry(name) == entry:
-            return entry, found._replace(trusted=now - entry.changed > settle_ms)
+            old = entry.changed is not None and now - entry.changed > settle_ms
+            return entry, found._replace(trusted=old)
     entry = folder.entry(name)
     if entry is None:
         return None
@@ -71,21 +72,30 @@ def _unusable(entry: Entry, crc: int, known: Range | None, why: str) -> Known:
 
 def _checksum(file: pa.NativeFile, size: int) -> tuple[int, pa.NativeFile]:
     """A hash of the hashes of the file's parts, and its footer's source: small files are in memory now."""
-    parts = []
-    first = chunk = file.read(min(_CHUNK, size + 1))
+    parts, length = [], min(_CHUNK, size + 1)
+    only = chunk = _read_fully(file, length)
     while chunk:
         parts.append(farmhash.fingerprint64(chunk))
-        chunk = file.read(_CHUNK) if len(chunk) == _CHUNK else b""
+        chunk = _read_fully(file, _CHUNK) if len(chunk) == length else b""
+        length = _CHUNK
     crc = signed(farmhash.fingerprint64(struct.pack(f"<{len(parts)}Q", *parts)))
-    return crc, pa.BufferReader(first) if len(first) < _CHUNK else file
+    return crc, pa.BufferReader(only) if len(parts) == 1 else file
+
+
+def _read_fully(file: pa.NativeFile, length: int) -> bytes:
+    """A store may give less than was asked for before its object ends."""
+    parts = [file.read(length)]
+    while parts[-1] and (left := length - sum(map(len, parts))) > 0:
+        parts.append(file.read(left))
+    return b"".join(parts) if len(parts) > 1 else parts[0]
 
 
 def _extent(source: pa.NativeFile, name: str, time: TimeColumn | None) -> Extent:
-    values = values_of(name)
-    if time is None or time.name not in values:
+    given, value = (False, None) if time is None else value_of(name, time.name)
+    if time is None or not given:
         return extent(source, time)
     # The column is not in the file: its folder says it, for all rows at once.
-    whole, value = extent(source, None), values[time.name]
+    whole = extent(source, None)
     if value is None:
         return Extent(None, nulls=whole.rows, rows=whole.rows)
     stated = of_text(value, time.unit)
@@ -96,5 +106,5 @@ def _extent(source: pa.NativeFile, name: str, time: TimeColumn | None) -> Extent
 
 def _stated(name: str, time: TimeColumn | None) -> Range | None:
     """The range that the folder's name states, whatever is wrong with the file."""
-    value = None if time is None else values_of(name).get(time.name)
+    value = None if time is None else value_of(name, time.name)[1]
     return None if time is None or value is None else of_text(value, time.unit)

@@ -1,4 +1,4 @@
-"""What a Parquet file says of its own time range, from its statistics or, without them, its rows."""
+"""Where the rows of a Parquet file lie in time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds
 
 _UNITS: dict[str, Unit] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+_ROWS_AT_ONCE = 1 << 20
 Source: TypeAlias = str | pa.NativeFile
 
 
@@ -34,70 +34,61 @@ class Extent(NamedTuple):
 class _Column:
     """The time column inside one file."""
 
-    index: int
     name: str
     unit: Unit | Literal["d"]
-    has_statistics: bool
 
 
-def extent(source: Source, time: TimeColumn | None, filesystem: fs.FileSystem | None = None) -> Extent:
+def extent(source: Source, time: TimeColumn | None) -> Extent:
     """The time range of a file's rows.
 
     Raises:
         Unusable: no Parquet file, damaged, or without a usable time column.
+        OSError: it could not be read, which says nothing of what it holds.
 
     """
     try:
-        with pq.ParquetFile(source, filesystem=filesystem, coerce_int96_timestamp_unit="us") as file:
+        with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
             return _extent(file, time)
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+    except OSError as error:
+        # Arrow calls a damaged file a bare OSError; a disk or a store says more.
+        if type(error) is not OSError or error.errno is not None:
+            raise
+        raise Unusable(_reason(error)) from error
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unusable(_reason(error)) from error
 
 
 def _extent(file: pq.ParquetFile, time: TimeColumn | None) -> Extent:
-    metadata = file.metadata
+    """The column itself is read, not the footer's statistics of it.
+
+    They may be missing or wrong, and Arrow ends the whole process over a damaged footer when it is asked for
+    them. The file's bytes are read for its checksum anyway, once.
+    """
+    rows = file.metadata.num_rows
     if time is None:
-        return Extent(ALWAYS if metadata.num_rows else None, rows=metadata.num_rows)
-    column = _find(metadata.schema, time)
+        return Extent(ALWAYS if rows else None, rows=rows)
+    column = _find(file.metadata.schema, time)
     first: list[int] = []
     last: list[int] = []
     nulls = 0
-    for group in range(metadata.num_row_groups):
-        if metadata.row_group(group).num_rows == 0:
-            continue
-        low, high, missing = _of_statistics(metadata, group, column) or _of_rows(file, group, column)
-        nulls += missing
-        if low is not None and high is not None:
-            first.append(low)
-            last.append(high)
-    span = milliseconds(min(first), max(last), column.unit) if first else None
-    return Extent(span, nulls, metadata.num_rows)
+    for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[column.name]):
+        values = _numbers(batch.column(0), column)
+        nulls += values.null_count
+        if values.null_count < len(values):
+            bounds = pc.min_max(values)
+            first.append(bounds["min"].as_py())
+            last.append(bounds["max"].as_py())
+    return Extent(milliseconds(min(first), max(last), column.unit) if first else None, nulls, rows)
 
 
-Bounds = tuple[int | None, int | None, int]
-
-
-def _of_statistics(metadata: pq.FileMetaData, group: int, column: _Column) -> Bounds | None:
-    chunk = metadata.row_group(group).column(column.index)
-    statistics = chunk.statistics if column.has_statistics else None
-    if statistics is None or not statistics.has_null_count:
-        return None
-    if statistics.null_count == chunk.num_values:
-        return None, None, statistics.null_count
-    if not statistics.has_min_max or statistics.min_raw > statistics.max_raw:
-        return None
-    return statistics.min_raw, statistics.max_raw, statistics.null_count
-
-
-def _of_rows(file: pq.ParquetFile, group: int, column: _Column) -> Bounds:
-    values = file.read_row_group(group, columns=[column.name]).column(0)
+def _numbers(values: pa.Array, column: _Column) -> pa.Array:
+    """The column's raw numbers in its unit."""
     if pa.types.is_date(values.type):
-        values = values.cast(pa.date32()).cast(pa.int32())
-    elif pa.types.is_timestamp(values.type):
+        return values.cast(pa.date32()).cast(pa.int32())
+    if pa.types.is_timestamp(values.type):
         # A unit without a Parquet type of its own was stored in the file's unit and comes back converted.
-        values = values.cast(pa.timestamp(column.unit, values.type.tz)).cast(pa.int64())
-    bounds = pc.min_max(values)
-    return bounds["min"].as_py(), bounds["max"].as_py(), values.null_count
+        return values.cast(pa.timestamp(column.unit, values.type.tz)).cast(pa.int64())
+    return values
 
 
 def _find(schema: pq.ParquetSchema, time: TimeColumn) -> _Column:
@@ -116,12 +107,11 @@ def _find(schema: pq.ParquetSchema, time: TimeColumn) -> _Column:
     elif kind["Type"] in ("None", "Int") and column.physical_type in ("INT32", "INT64"):
         if time.unit is None:
             raise Unusable(f"its time column {time.name} holds integers, but the table declares no time_unit")
-        signed = kind.get("isSigned", True)
-        return _Column(index, column.name, time.unit, has_statistics=signed)
+        return _Column(column.name, time.unit)
     if unit is None or time.unit is not None:
         wanted = "an integer" if time.unit is not None else "a date or timestamp"
         raise Unusable(f"its time column {time.name} has type {_type(column)}, not {wanted}")
-    return _Column(index, column.name, unit, has_statistics=column.physical_type != "INT96")
+    return _Column(column.name, unit)
 
 
 def _index(schema: pq.ParquetSchema, name: str) -> int | None:

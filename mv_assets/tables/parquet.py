@@ -5,20 +5,24 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.errors import TableUnreadable
+from mv_assets.state.model import Segment
 from mv_assets.tables import partitions
 from mv_assets.tables.examine import examine
-from mv_assets.tables.folders import Entry, Folder, Walk, folder_at
+from mv_assets.tables.fingerprint import hashed
+from mv_assets.tables.folders import Entry, Folder, Walk
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import Broken, Details, Listing, Progress, unobserved
+from mv_assets.tables.locating import folder_at
 from mv_assets.tables.times import TimeColumn
-from mv_assets.tables.types import spark_types
+from mv_assets.tables.types import types_in
 
 # What a crash during a long first look may cost, in files.
 _BATCH = 2_000
@@ -49,7 +53,7 @@ class ParquetFiles:
         for name in _sample(sorted(walk.names)):
             try:
                 with folder.open(name) as file:
-                    found = spark_types(pq.read_schema(file)) | found
+                    found = types_in(pq.ParquetFile(file)) | found
             except (pa.ArrowException, OSError, ValueError):
                 continue
             missing -= {name.lower() for name in found} | {""}
@@ -82,12 +86,26 @@ class ParquetGlance:
         return self.walk.version
 
     def listing(self, progress: Progress = unobserved) -> Listing:
-        walk = self.walk
+        look = _Look(self.table, self.walk)
+        look.recall()
+        look.examine(progress)
+        return look.finish()
+
+
+class _Look:
+    """A listing in the making: what is known of the files is filled in, the others are examined."""
+
+    def __init__(self, table: ParquetFiles, walk: Walk) -> None:
         unset = array("q", bytes(8 * len(walk.names)))
-        listing = Listing(
-            self.table.name,
-            self.version,
-            self.table.clock(),
+        self._table = table
+        self._unusable = {name: Broken(name, why) for name, why in walk.unusable.items()}
+        self._left = {name: at for at, name in enumerate(walk.names)}
+        self._ranges: dict[str, tuple[int, int] | None] = {}
+        self._nowhere: set[int] = set()
+        self._listing = Listing(
+            table.name,
+            walk.version,
+            table.clock(),
             names=walk.names,
             crcs=unset,
             starts=unset[:],
@@ -98,79 +116,80 @@ class ParquetGlance:
             schema=partitions.types_of(walk.names),
             details=Details(partitions=partitions.HivePartitions(walk.names)),
         )
-        nowhere = self._recall(listing, progress)
-        if nowhere:
-            listing.leave_out(nowhere)
-        listing.broken |= {name: Broken(name, why) for name, why in walk.unusable.items()}
-        return listing
 
-    def _recall(self, listing: Listing, progress: Progress) -> set[int]:
-        """Fill in what is known of the files, and examine the others; those that lie nowhere in time."""
-        inventory = self.table.inventory
-        left = {name: at for at, name in enumerate(listing.names)}
-        ranges: dict[str, tuple[int, int] | None] = {}
-        gone, nowhere = [], set()
-        for name, known in inventory.known():
-            at = left.get(name)
-            if at is None:
+    def recall(self) -> None:
+        """Fill in the files that are still the objects they were."""
+        gone = []
+        for name, known in self._table.inventory.known():
+            at = self._left.get(name)
+            if name in self._unusable:
+                broken = replace(self._unusable[name], start_ms=known.start_ms, end_ms=known.end_ms)
+                self._unusable[name] = broken
+            elif at is None:
                 gone.append(name)
-            elif known.trusted and known.identity == listing.identities[at]:
-                del left[name]
-                if not self._place(listing, at, known):
-                    nowhere.add(at)
+            elif known.trusted and known.identity == self._listing.identities[at]:
+                del self._left[name]
+                self._place(at, known)
             else:
-                ranges[name] = known.range
-        for name, examined in self._examine(left, ranges, listing, progress):
-            at = left[name]
-            if examined is None:
-                nowhere.add(at)
-                continue
-            entry, known = examined
-            listing.identities[at], listing.sizes[at], listing.changed[at] = entry[:3]
-            if not self._place(listing, at, known):
-                nowhere.add(at)
-        inventory.forget(gone)
-        return nowhere
+                self._ranges[name] = known.range
+        self._table.inventory.forget(gone)
 
-    def _examine(
-        self,
-        left: Mapping[str, int],
-        ranges: Mapping[str, tuple[int, int] | None],
-        listing: Listing,
-        progress: Progress,
-    ) -> Iterator[tuple[str, tuple[Entry, Known] | None]]:
-        """Read files in parallel, and remember them a batch at a time."""
-        table, folder = self.table, self.table.folder
-        files, size, whole = 0, 0, sum(listing.sizes[at] for at in left.values())
-
-        def some(names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
-            time, settle = table.time, table.settle_ms
-            return [examine(folder, name, time, ranges.get(name), table.clock(), settle) for name in names]
-
-        names = iter(left)
+    def examine(self, progress: Progress) -> None:
+        """Read the other files in parallel, and remember them a batch at a time."""
+        files, size, whole = 0, 0, sum(self._listing.sizes[at] for at in self._left.values())
+        names, folder = iter(self._left), self._table.folder
         with ThreadPoolExecutor(folder.threads) as pool:
             while batch := list(islice(names, _BATCH)):
+                files += len(batch)
+                size += sum(self._listing.sizes[self._left[name]] for name in batch)
                 parts = [batch[at : at + _TASK] for at in range(0, len(batch), _TASK)]
+                some = partial(self._examine, folder)
                 found = dict(zip(batch, chain.from_iterable(pool.map(some, parts)), strict=True))
-                table.inventory.save({name: known[1] for name, known in found.items() if known is not None})
-                yield from found.items()
-                files, size = files + len(batch), size + sum(listing.sizes[left[name]] for name in batch)
-                progress(files, size, len(left), whole)
+                self._remember(found)
+                progress(files, size, len(self._left), whole)
 
-    def _place(self, listing: Listing, at: int, known: Known) -> bool:
-        """Enter a file in the listing; False if it lies nowhere in time."""
-        name, settle = listing.names[at], self.table.settle_ms
+    def finish(self) -> Listing:
+        listing = self._listing
+        if self._nowhere:
+            listing.leave_out(self._nowhere)
+        listing.broken |= self._unusable
+        for broken in self._unusable.values():
+            if broken.start_ms is not None and broken.end_ms is not None:
+                listing.add(Segment(broken.name, hashed(broken.why), broken.start_ms, broken.end_ms))
+        return listing
+
+    def _examine(self, folder: Folder, names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
+        time, settle, now = self._table.time, self._table.settle_ms, self._listing.at
+        return [examine(folder, name, time, self._ranges.get(name), now, settle) for name in names]
+
+    def _remember(self, found: Mapping[str, tuple[Entry, Known] | None]) -> None:
+        self._table.inventory.save({name: each[1] for name, each in found.items() if each is not None})
+        for name, each in found.items():
+            at = self._left[name]
+            if each is None:
+                self._nowhere.add(at)
+                continue
+            entry, known = each
+            self._listing.identities[at], self._listing.sizes[at] = entry.identity, entry.size
+            self._listing.changed[at] = entry.changed or 0
+            self._place(at, known)
+
+    def _place(self, at: int, known: Known) -> None:
+        """Enter a file in the listing, if it lies anywhere in time."""
+        listing, settle = self._listing, self._table.settle_ms
+        name = listing.names[at]
         if not known.trusted:
-            listing.recheck(max(listing.changed[at], listing.at) + settle)
+            listing.recheck(listing.at + settle)
         if known.nulls:
             listing.nulls[name] = known.nulls
-        arriving = known.range is None and listing.at - listing.changed[at] <= settle
+        # Still being written, perhaps: an error only once the file has come to rest.
+        arriving = not known.trusted and 0 <= listing.at - listing.changed[at] <= settle
         if known.error is not None and not arriving:
             listing.broken[name] = Broken(name, known.error, known.start_ms, known.end_ms)
         if known.start_ms is None or known.end_ms is None:
-            return False
+            self._nowhere.add(at)
+            return
         listing.crcs[at], listing.starts[at], listing.ends[at] = known.crc, known.start_ms, known.end_ms
-        return True
 
 
 def _sample(names: list[str]) -> Iterator[str]:

@@ -22,6 +22,14 @@ def values_of(name: str) -> Values:
     return _of_folder(folder) if "=" in folder else {}
 
 
+def value_of(name: str, column: str) -> tuple[bool, str | None]:
+    """Whether a file's folders give a column its value, and which; Spark does not care for case."""
+    for key, value in values_of(name).items():
+        if key.lower() == column.lower():
+            return True, value
+    return False, None
+
+
 @lru_cache(maxsize=65_536)
 def _of_folder(folder: str) -> Values:
     pairs = (part.split("=", 1) for part in folder.split("/") if "=" in part)
@@ -62,9 +70,9 @@ def _type(values: set[str]) -> str:
         return "string"
     if all(_is_integer(value) for value in values):
         return "int" if all(-_INT <= int(value) < _INT for value in values) else "bigint"
-    if all(len(value) == len("2024-01-31") and of_text(value, None) is not None for value in values):
-        return "date"
-    return "string"
+    if any(of_text(value, None) is None for value in values):
+        return "string"
+    return "date" if all(len(value) == len("2024-01-31") for value in values) else "timestamp"
 
 
 def _is_integer(value: str) -> bool:

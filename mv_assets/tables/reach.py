@@ -58,5 +58,6 @@ def source_end(listing: Listing, now: int) -> int | None:
 
 
 def next_end(listing: Listing, now: int) -> int | None:
-    """When a segment that ends in the future will have ended; the same listing means more from then on."""
-    return min((end for end in listing.ends if end > now), default=None)
+    """When a segment that lies in the future begins or ends; the same listing means more from then on."""
+    ranges = zip(listing.starts, listing.ends, strict=True)
+    return min((start if start > now else end for start, end in ranges if end > now), default=None)

@@ -16,6 +16,9 @@ FIRST, LAST = -(1 << 63), (1 << 63) - 1
 
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Python reads more notations than Spark does.
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+(Z|[+-][0-9:]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -34,9 +37,15 @@ def milliseconds(first: int, last: int, unit: Unit | Literal["d"]) -> tuple[int,
     day. Finer ones are floored, before 1970 too.
     """
     if unit in _PER_MS:
-        return first // _PER_MS[unit], last // _PER_MS[unit]
-    width = {"d": DAY, "s": 1_000, "ms": 1}[unit]
-    return max(first * width, FIRST), min((last + 1) * width - 1, LAST)
+        start, end = first // _PER_MS[unit], last // _PER_MS[unit]
+    else:
+        width = {"d": DAY, "s": 1_000, "ms": 1}[unit]
+        start, end = first * width, (last + 1) * width - 1
+    return _kept(start), _kept(end)
+
+
+def _kept(time: int) -> int:
+    return min(max(time, FIRST), LAST)
 
 
 def of_text(text: str, unit: Unit | None) -> tuple[int, int] | None:
@@ -44,9 +53,11 @@ def of_text(text: str, unit: Unit | None) -> tuple[int, int] | None:
     if unit is not None:
         return milliseconds(int(text), int(text), unit) if _INTEGER.fullmatch(text) else None
     try:
-        if len(text) <= len("2024-01-31"):
+        if _DATE.fullmatch(text):
             day = (date.fromisoformat(text) - _EPOCH.date()).days
             return milliseconds(day, day, "d")
+        if not _TIME.fullmatch(text):
+            return None
         when = datetime.fromisoformat(text)
     except ValueError:
         return None

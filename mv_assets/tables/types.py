@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 _NAMES = {
     "bool": "boolean",
@@ -45,8 +46,18 @@ def spark_type(kind: pa.DataType) -> str:
         return f"struct<{','.join(f'{part.name}:{spark_type(part.type)}' for part in kind)}>"
     if pa.types.is_dictionary(kind):
         return spark_type(kind.value_type)
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
     return _NAMES.get(str(kind), str(kind))
 
 
 def spark_types(fields: Iterable[pa.Field]) -> dict[str, str]:
     return {part.name: spark_type(part.type) for part in fields}
+
+
+def types_in(file: pq.ParquetFile) -> dict[str, str]:
+    """The columns of a Parquet file."""
+    columns = [file.schema.column(at) for at in range(len(file.schema.names))]
+    # The old timestamps have no zone in Arrow, but to Spark they are instants.
+    instants = {column.path: "timestamp" for column in columns if column.physical_type == "INT96"}
+    return {name: instants.get(name, kind) for name, kind in spark_types(file.schema_arrow).items()}

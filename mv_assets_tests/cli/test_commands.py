@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from sqlalchemy import create_engine, inspect
 
 from mv_assets.buckets import DAY
 from mv_assets.cli import main
@@ -125,8 +126,7 @@ class Lake:
             names = [
                 name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
             ]
-            found = {name: sorted(connection.execute(f'SELECT * FROM "{name}"'), key=repr) for name in names}
-        return found
+            return {name: sorted(connection.execute(f'SELECT * FROM "{name}"'), key=repr) for name in names}
 
     def bytes(self) -> dict[str, str]:
         """Every file in the project's folder but the commands' own."""
@@ -624,6 +624,22 @@ def test_explain_of_a_frozen_bucket_says_so(filled: Lake) -> None:
     assert "frozen" in filled.said("explain", "daily", "2024-01-02")
 
 
+def test_explain_of_a_bucket_with_a_broken_file_names_it_and_why(filled: Lake) -> None:
+    (filled.root / "trips/02.parquet").write_bytes(b"no parquet")
+    said = filled.said("explain", "daily", "2024-01-02")
+    assert "file 02.parquet: it can't be read as Parquet" in said
+
+
+def test_explain_of_a_bucket_that_waits_says_for_what(lake: Lake) -> None:
+    lake.day(1)
+    lake.view("weekly", base="daily", sql="SELECT hour, trips FROM daily")
+    lake.refresh("daily", "weekly")
+    lake.said("mark", "daily")
+    lake.said("mark", "weekly")
+    said = lake.said("explain", "weekly", "2024-01-01")
+    assert "waits for daily 2024-01-01, which is STALE" in said
+
+
 def test_explain_says_who_marked_a_bucket_and_why(filled: Lake) -> None:
     forced(filled)
     found = filled.json("explain", "daily", "2024-01-02")
@@ -885,6 +901,12 @@ def test_a_missing_project_file_is_a_message(tmp_path: Path) -> None:
     assert "can't be read: No such file" in result.stderr
 
 
+def test_a_folder_as_the_project_file_is_a_message(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["--project", str(tmp_path), "status"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "can't be read: Is a directory" in result.stderr
+
+
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me:hunter2@host/db", "sqlite://"])
 @pytest.mark.parametrize("command", [["status"], ["project", "check"]])
 def test_a_state_url_that_is_none_is_a_mistake_of_the_project(
@@ -936,11 +958,39 @@ def test_a_state_that_is_read_only_can_be_shown(filled: Lake) -> None:
     assert work(filled) == []
 
 
-@pytest.mark.parametrize("command", [["status"], ["plan"], ["explain", "daily", "2024-01-01"]])
-def test_commands_that_write_nothing_do_not_wait_for_a_writer(filled: Lake, command: list[str]) -> None:
+def test_commands_that_write_nothing_do_not_wait_for_a_writer(filled: Lake) -> None:
     with closing(sqlite3.connect(filled.state, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        filled.said(*command)
+        filled.said("status")
+        filled.said("plan")
+
+
+def test_a_state_of_a_newer_version_is_a_message(filled: Lake) -> None:
+    with closing(sqlite3.connect(filled.state, isolation_level=None)) as connection:
+        connection.execute("UPDATE mv_schema SET version = 999")
+    for command in ("status", "plan"):
+        assert "upgrade mv_assets" in filled.refused(command, code=1)
+
+
+def test_a_database_that_nobody_answers_for_is_a_message_without_its_password(lake: Lake) -> None:
+    lake.day(1)
+    lake.project["state"] = "postgresql+psycopg://me:hunter2@127.0.0.1:1/db"
+    lake.save()
+    for command in ("status", "plan"):
+        said = lake.refused(command, code=1)
+        assert "127.0.0.1" in said
+        assert "hunter2" not in said
+
+
+def test_plan_and_status_make_no_tables_in_an_empty_postgresql(lake: Lake, postgres: str) -> None:
+    lake.day(1)
+    lake.project["state"] = postgres
+    lake.save()
+    assert work(lake) == [("APPEND", ["2024-01-01"])]
+    assert lake.json("status")["views"][0]["version"] == 0
+    engine = create_engine(postgres)
+    assert inspect(engine).get_table_names() == []
+    engine.dispose()
 
 
 def test_an_unwritable_state_is_a_message(lake: Lake) -> None:

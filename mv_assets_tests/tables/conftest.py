@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mv_assets.state.store import Store
-from mv_assets.tables.folders import LocalFolder
+from mv_assets.tables.local import LocalFolder
 from mv_assets_tests.tables.lake import Lake
 
 

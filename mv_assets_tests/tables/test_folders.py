@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from mv_assets.errors import TableUnreadable
-from mv_assets.tables.folders import LocalFolder, folder_at, hidden
+from mv_assets.tables.folders import hidden
+from mv_assets.tables.local import LocalFolder
+from mv_assets.tables.locating import folder_at
 from mv_assets_tests.tables.lake import Lake, content, put, ranges
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from mv_assets.state.model import EMPTY
-from mv_assets.tables.folders import LocalFolder
 from mv_assets.tables.listing import ALWAYS, Broken
+from mv_assets.tables.local import LocalFolder
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.tables.lake import (
     LATER,
@@ -136,10 +136,16 @@ def test_98_the_range_is_kept_through_damage_upon_damage(lake: Lake) -> None:
         assert ranges(lake.look()) == {"a.parquet": (3, 7)}
 
 
-def test_98_a_file_that_once_was_healthy_is_broken_at_once_even_if_young(lake: Lake) -> None:
+def test_98_a_file_that_once_was_healthy_keeps_its_range_while_it_is_young_and_is_broken_later(
+    lake: Lake,
+) -> None:
     lake.write("a.parquet", 3, 7)
     lake.look()
-    lake.age(lake.damage("a.parquet"), 0)
+    damaged = lake.damage("a.parquet")
+    lake.age(damaged, 0)
+    young = lake.look()
+    assert (young.names, young.broken) == (["a.parquet"], {})
+    lake.age(damaged, SETTLE + 1)
     assert lake.look().broken["a.parquet"].ranged
 
 

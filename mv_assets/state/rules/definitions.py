@@ -26,6 +26,12 @@ def start_view(declaration: Declaration) -> Header:
     )
 
 
+def in_force(header: Header, declaration: Declaration) -> bool:
+    """Whether there is nothing to declare: this is the definition, and its coverage is included."""
+    start = header.buckets.floor(declaration.start)
+    return declaration.definition == header.definition and start >= header.start
+
+
 def declare(header: Header, history: Mapping[str, str], declaration: Declaration) -> Header | None:
     """A definition never seen takes over; None if it is in force already; an earlier one is fenced.
 

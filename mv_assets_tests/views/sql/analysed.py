@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.analysis import Source, ViewSql, analyse
+from mv_assets.views.sql import Source, ViewSql, analyse
 
 TRIPS = Source(
     "trips",

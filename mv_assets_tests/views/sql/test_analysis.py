@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql.analysis import Source
+from mv_assets.views.sql import Source
 from mv_assets_tests.views.sql.analysed import HOURLY, TRIPS, ZONES, look, only, view_of, whats
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql.analysis import Source
+from mv_assets.views.sql import Source
 from mv_assets_tests.views.sql.analysed import ZONES, view_of, whats
 
 UNKNOWN = Source("trips", time_column="pickup_at")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mv_assets.buckets import Buckets
-from mv_assets.views.sql.analysis import Source
+from mv_assets.views.sql import Source
 from mv_assets.views.sql.grain import GRAINS, fits
 from mv_assets_tests.views.sql.analysed import EVENTS, TRIPS, look, only, view_of, whats
 

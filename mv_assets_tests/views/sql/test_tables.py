@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql.analysis import Source
+from mv_assets.views.sql import Source
 from mv_assets_tests.views.sql.analysed import TRIPS, ZONES, look, only, view_of, whats
 
 CITIES = Source("cities", {"city_id": "int", "zone_id": "int", "city": "string"})

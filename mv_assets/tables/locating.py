@@ -1,0 +1,30 @@
+"""From a path or URI to the folder there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from mv_assets.tables.folders import Folder
+from mv_assets.tables.local import LocalFile, LocalFolder
+from mv_assets.tables.remote import RemoteFolder
+
+
+def folder_at(path: str, pattern: str = "*") -> Folder:
+    """The folder, or the single file, at a local path or a URI."""
+    if "://" not in path:
+        return _local(path, pattern)
+    try:
+        found, root = fs.FileSystem.from_uri(path)
+    except pa.ArrowInvalid:
+        # A store that Arrow does not know itself, but fsspec may.
+        found, root = fs.FileSystem.from_uri(f"fsspec+{path}")
+    if isinstance(found, fs.LocalFileSystem):
+        return _local(root, pattern)
+    return RemoteFolder(found, root.rstrip("/"), path.rstrip("/"), pattern)
+
+
+def _local(path: str, pattern: str) -> Folder:
+    return LocalFile(path) if Path(path).is_file() else LocalFolder(path, pattern)

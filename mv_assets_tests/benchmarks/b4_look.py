@@ -1,0 +1,219 @@
+"""B4: a look that finds nothing, against a bare walk of the same files; and what a change costs."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mv_assets.buckets import HOUR
+from mv_assets.project import MaterializedView, ParquetTable, Project
+from mv_assets.project.file import Draft
+from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Attempt, SecondLook, Staged
+from mv_assets.state.store import Store
+from mv_assets.tables.inventory import Known
+from mv_assets.tables.opening import open_table
+from mv_assets.tables.parquet import ParquetFiles
+from mv_assets.views.catalog import Catalog, prepare
+from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+_ROUNDS = 5
+_PER_FOLDER = 1_000
+# A file has at most 65,000 names on ext4.
+_PER_INODE = 50_000
+_BUCKETS = 100_000
+_SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
+_LARGE, _LARGE_FILES = 64 << 20, 12
+
+
+def run() -> Sequence[Figure]:
+    figures: list[Figure] = []
+    per_file: dict[int, float] = {}
+    for size in SIZES:
+        with _lake(size) as lake:
+            figures += _idle(lake, size, per_file)
+            if size == SIZES[-1]:
+                figures += _changed(lake)
+    growth = per_file[SIZES[-1]] / per_file[SIZES[1]]
+    what = f"a file's share of an idle look, {SIZES[-1]:,} files / {SIZES[1]:,}"
+    figures.append(Figure("B4", what, growth, "x", 1.5, "linear growth is 1"))
+    return [*figures, *_first_look()]
+
+
+@dataclass
+class _Lake:
+    """Files that are known, buckets that are VALID, and time that has passed since."""
+
+    root: Path
+    store: Store
+    catalog: Catalog
+    table: ParquetFiles
+
+    def round(self) -> Outlook:
+        maps = Recorded(self.store, PartitionManager(self.store, clock=_now))
+        found = Watch(self.catalog, {"events": self.table}, maps, _now).round()["v"]
+        assert isinstance(found, Outlook)
+        return found
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000 + 10 * HOUR
+
+
+@contextmanager
+def _lake(files: int) -> Iterator[_Lake]:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        root = folder / "events"
+        _write(root, files)
+        declared = ParquetTable(name="events", path=str(root), time_column="at")
+        view = MaterializedView.model_validate(
+            {
+                "name": "v",
+                "base": "events",
+                "sql": _SQL,
+                "time_column": "hour",
+                "bucket": "1h",
+                "start": "2010-01-01",
+            }
+        )
+        catalog = prepare(Draft("B4", Project(tables=(declared,), views=(view,))), schemas=False)
+        store = Store(f"sqlite:///{folder}/state.db")
+        table = open_table(declared, store.database, _now)
+        assert isinstance(table, ParquetFiles)
+        lake = _Lake(root, store, catalog, table)
+        _know(lake, view.start)
+        _fill(lake)
+        yield lake
+        store.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _write(root: Path, files: int) -> None:
+    """Many names of a few real files: what a look walks are names, and a million of them take no room so."""
+    for at in range(files):
+        folder = root / f"part={at // _PER_FOLDER}"
+        if at % _PER_FOLDER == 0:
+            folder.mkdir(parents=True)
+        name = folder / f"{at:07}.snappy.parquet"
+        if at % _PER_INODE == 0:
+            original = name
+            pq.write_table(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}), name)
+        else:
+            os.link(original, name)
+
+
+def _know(lake: _Lake, start: int) -> None:
+    """Put the files in the inventory, as a first look would; each in an hour, as far as there are hours."""
+    walk = lake.table.folder.walk()
+    hours = min(len(walk.names), _BUCKETS)
+    known = {}
+    for at, (name, identity) in enumerate(zip(walk.names, walk.identities, strict=True)):
+        first = start + at % hours * HOUR
+        known[name] = Known(identity, at, first, first + HOUR - 1)
+    lake.table.inventory.save(known)
+
+
+def _fill(lake: _Lake) -> None:
+    """Commit all buckets, and look until nothing is left to see."""
+    outlook = lake.round()
+    while outlook.news is not None:
+        news = outlook.news
+        manager = PartitionManager(lake.store, clock=_now)
+        for work in outlook.plan().work:
+            attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
+            manager.register(outlook.view.declaration, attempt)
+            staged = {b: Staged(1, 1, 1, tuple(news.sights.segments(news.seen[b]))) for b in attempt.buckets}
+            seen = SecondLook({b: news.seen[b].sight for b in attempt.buckets})
+            manager.commit(outlook.view.declaration, attempt, staged, partial(_same, seen))
+        outlook = lake.round()
+
+
+def _same(seen: SecondLook) -> SecondLook:
+    return seen
+
+
+def _idle(lake: _Lake, files: int, per_file: dict[int, float]) -> Iterator[Figure]:
+    samples = interleaved(
+        _ROUNDS, {"bare": lambda: partial(_bare, str(lake.root)), "look": lambda: lake.round}
+    )
+    assert lake.round().news is None
+    per_file[files] = sorted(samples["look"])[_ROUNDS // 2] / files
+    yield ratio("B4", f"idle look / bare scandir with stat, {files:,} files", samples, "look", "bare", 2.0)
+
+
+def _bare(root: str) -> int:
+    count, folders = 0, [root]
+    while folders:
+        with os.scandir(folders.pop()) as listed:
+            for entry in listed:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                else:
+                    entry.stat()
+                    count += 1
+    return count
+
+
+def _changed(lake: _Lake) -> Iterator[Figure]:
+    """One file more among a million: everything is compared, and a plan is made."""
+    pq.write_table(
+        pa.table({"at": pa.array([1_262_304_000_000_000], pa.timestamp("us", "UTC"))}),
+        lake.root / "late.parquet",
+    )
+    begin = time.perf_counter()
+    outlook = lake.round()
+    looked = time.perf_counter()
+    plan = outlook.plan()
+    planned = time.perf_counter()
+    assert [len(work.buckets) for work in plan.work] == [1]
+    files, buckets = f"{SIZES[-1]:,} files", f"{_BUCKETS:,} buckets"
+    yield Figure("B4", f"look that finds one late file, {files}, {buckets}", looked - begin, "s", 60.0)
+    yield Figure("B4", f"plan, {files}, {buckets}", planned - looked, "s", 10.0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    yield Figure("B4", "peak memory of all this", peak, " MB", 2_000.0)
+
+
+def _first_look() -> Sequence[Figure]:
+    """Checksums against reading the same bytes and doing nothing with them."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        chunk = os.urandom(_LARGE)
+        times = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC")), "x": [chunk]})
+        for at in range(_LARGE_FILES):
+            pq.write_table(times, folder / f"{at}.parquet", compression="none", use_dictionary=False)
+        declared = ParquetTable(name="events", path=str(folder), time_column="at")
+        table = open_table(declared, None, _now)
+        samples = interleaved(
+            _ROUNDS,
+            {
+                "first look": lambda: lambda: table.glance().listing(),
+                "reading": lambda: partial(_read, folder),
+            },
+        )
+        what = f"first look / reading the same {_LARGE_FILES} files of 64 MB, from memory"
+        return [ratio("B4", what, samples, "first look", "reading", 4.0)]
+    finally:
+        shutil.rmtree(folder)
+
+
+def _read(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb", buffering=0) as file:
+            while file.read(4 << 20):
+                pass
