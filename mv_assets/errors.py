@@ -19,7 +19,8 @@ class Mistake:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = self.where if self.line is None else f"line {self.line}, {self.where}"
+        line = "" if self.line is None else f"line {self.line}"
+        place = ", ".join(part for part in (line, self.where) if part)
         return f"{place}: {self.what}" if place else self.what
 
 
@@ -71,7 +72,7 @@ class OutOfCoverage(Refused):
     def __init__(self, view: str, bucket: str, start: str) -> None:
         super().__init__(
             f"bucket {bucket} of view {view!r} lies before its coverage, which starts at {start}; "
-            "extend the coverage to include it"
+            "extend the coverage to include it, with `--extend`"
         )
 
 

@@ -14,7 +14,7 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.difference import Difference, difference
 from mv_assets.refresh.planner import Plan
-from mv_assets.refresh.watch import Outlook
+from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import Event, Segment, Snapshot, State
 from mv_assets.state.store import Store
@@ -32,7 +32,11 @@ class _Explanation:
     recorded: tuple[Segment, ...]
     change: Difference
     events: list[Event]
+    # When it last changed its state.
+    since: int | None
     plan: Plan
+    # Why it is not due, where it has no row.
+    not_due: str
 
     @property
     def state(self) -> State:
@@ -44,7 +48,7 @@ class _Explanation:
         row = self.snapshot.rows.get(self.bucket)
         if self.state is State.VALID:
             return None
-        return (row.reason if row is not None else None) or self.next_step
+        return (row.reason if row is not None else None) or self.next_step or self.not_due
 
     @property
     def next_step(self) -> str | None:
@@ -60,11 +64,6 @@ class _Explanation:
     def last_error(self) -> str | None:
         record = self.snapshot.attempts.get(self.bucket)
         return None if record is None else record.last_error
-
-    @property
-    def since(self) -> int | None:
-        """When it last changed its state."""
-        return next((event.at for event in self.events if event.before != event.after), None)
 
 
 @click.command(epilog="Example: mv-assets explain trips_hourly 2024-01-31")
@@ -89,16 +88,40 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
 
 
 def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation:
-    name = outlook.view.name
-    known = store is not None and name in store.views()
-    recorded = store.recorded(name, [bucket]).get(bucket, ()) if store is not None and known else ()
-    events = store.events(name, bucket, _MOST_EVENTS) if store is not None and known else []
-    news = outlook.news
+    news, name = outlook.news, outlook.view.name
     if news is None:
         raise AssertionError("a whole look has news")
+    recorded: tuple[Segment, ...] = ()
+    events: list[Event] = []
+    changes: list[Event] = []
+    if store is not None and name in store.views():
+        recorded = store.recorded(name, [bucket]).get(bucket, ())
+        events = store.events(name, bucket, _MOST_EVENTS)
+        changes = store.events(name, bucket, 1, only_changes=True)
     seen = news.seen.get(bucket)
-    change = difference(recorded, [] if seen is None else news.sights.segments(seen))
-    return _Explanation(outlook.view, news.snapshot, bucket, recorded, change, events, outlook.plan())
+    return _Explanation(
+        outlook.view,
+        news.snapshot,
+        bucket,
+        recorded,
+        difference(recorded, [] if seen is None else news.sights.segments(seen)),
+        events,
+        changes[0].at if changes else None,
+        outlook.plan(),
+        _not_due(outlook, news, bucket),
+    )
+
+
+def _not_due(outlook: Outlook, news: News, bucket: int) -> str:
+    header, end = news.snapshot.header, outlook.view.buckets.next(bucket)
+    if bucket < header.start:
+        start = header.buckets.key(header.start)
+        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
+    if end > outlook.at - news.limits.buffer:
+        return f"it ends at {iso(end)}, and is computed {show.duration(news.limits.buffer)} later"
+    reach = news.sights.source_end(outlook.at)
+    known = "nothing" if reach is None else f"data up to {iso(reach)}"
+    return f"it ends at {iso(end)}, and {outlook.view.declared.base} is known to have {known}"
 
 
 def _json(found: _Explanation) -> dict[str, Any]:
@@ -143,6 +166,8 @@ def _print(found: _Explanation) -> None:
         out.print(f"  because {escape(found.reason)}")
     if found.next_step is not None and found.next_step != found.reason:
         out.print(f"  next: {escape(found.next_step)}")
+    if row is not None and row.frozen:
+        out.print("  frozen: files it was computed from are gone, and the view keeps what they gave")
     if found.last_error is not None:
         out.print(f"  [bold red]last error[/] {escape(found.last_error)}")
     if row is not None and row.refreshed_at is not None:

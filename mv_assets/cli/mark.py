@@ -39,6 +39,8 @@ def mark(
         raise click.UsageError("--extend goes with --bucket or --from and --to")
     with session.state(catalog) as store:
         manager = session.manager(store, "mark")
+        if view in store.views() and found.definition != store.pulse(view).header.definition:
+            click.echo(f"{view} has a new definition: all of its buckets are to be computed again", err=True)
         manager.declare(found.declaration)
         marked = manager.force(found.declaration, asked, reason, extend=extend)
     if as_json:

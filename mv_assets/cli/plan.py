@@ -47,10 +47,8 @@ def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
         return [{"file": None, "message": str(outlook)}]
     if outlook.news is None:
         return []
-    return [
-        {"file": broken.name, "message": f"{table}: {broken}"}
-        for table, broken in outlook.news.sights.broken()
-    ]
+    found = sorted(outlook.news.sights.broken(), key=lambda each: (each[0], each[1].name))
+    return [{"file": broken.name, "message": f"{table}: {broken}"} for table, broken in found]
 
 
 def _waiting(made: Plan) -> list[Waiting]:
@@ -82,8 +80,10 @@ def _json(name: str, outlook: Outlook | MvError, made: Plan | None) -> dict[str,
 def _print(name: str, outlook: Outlook | MvError, made: Plan | None) -> None:
     out = show.console()
     out.print(f"[bold]{name}[/]")
-    for error in _errors(outlook)[:_MOST_LINES]:
-        out.print(f"  [bold red]✗[/] {escape(str(error['message']))}")
+    errors = _errors(outlook)
+    for error in errors[:_MOST_LINES]:
+        out.print(f"  [bold red]{show.failed()}[/] {escape(str(error['message']))}")
+    _print_rest(len(errors), "more")
     if isinstance(outlook, MvError) or made is None:
         out.print()
         return

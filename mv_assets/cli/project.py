@@ -21,10 +21,14 @@ def schema() -> None:
 
 
 @project.command(epilog="Example: mv-assets --project project.yaml project check")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.pass_context
-def check(ctx: click.Context) -> None:
+def check(ctx: click.Context, *, as_json: bool) -> None:
     """Hold the project file against the real tables; names every mistake at once."""
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True)
+    if as_json:
+        print_json({"tables": list(catalog.tables), "views": list(catalog.views)})
+        return
     tables, views = show.count(len(catalog.tables), "table"), show.count(len(catalog.views), "view")
-    show.console().print(f"{session.project_file}: {tables} and {views}, no mistakes")
+    click.echo(f"{session.project_file}: {tables} and {views}, no mistakes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ class Session:
             store.close()
 
     def manager(self, store: Store, command: str) -> PartitionManager:
-        return PartitionManager(store, clock=clock, who=f"{getpass.getuser()} with mv-assets {command}")
+        return PartitionManager(store, clock=clock, who=f"{_user()} with mv-assets {command}")
 
     @contextmanager
     def imagining(self, catalog: Catalog, store: Store | None) -> Iterator[Watch]:
@@ -86,6 +87,14 @@ class Session:
         )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
             yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that nobody has given a name.
+        return f"user {os.getuid()}"
 
 
 def _bar(bars: Progress, table: str) -> ListingProgress:

@@ -12,20 +12,21 @@ from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
 from mv_assets.state import rules
 from mv_assets.state.model import Snapshot, State
 
-# From harmless to grave: a cell that stands for many buckets shows the gravest of them.
+# From harmless to grave: a cell that stands for many buckets shows the gravest of them. With each its
+# glyph, the same for a terminal that knows no Unicode, and its style.
 _CELLS = {
-    "VALID": ("█", "green"),
-    "VACANT": ("·", "bright_black"),
-    "frozen": ("▓", "blue"),
-    "STALE": ("▒", "yellow"),
-    "failed": ("✗", "bold red"),
+    "VALID": ("█", "#", "green"),
+    "VACANT": ("·", ".", "bright_black"),
+    "frozen": ("▓", "F", "blue"),
+    "STALE": ("▒", "S", "yellow"),
+    "failed": ("✗", "X", "bold red"),
 }
 _GRAVITY = {name: rank for rank, name in enumerate(_CELLS)}
 _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (1_000, "s"))
 
 
 def console() -> Console:
-    """Wide where nobody's terminal says how wide."""
+    """Where results go. Lines are not broken: names of files would be."""
     return Console(highlight=False, soft_wrap=True)
 
 
@@ -50,8 +51,7 @@ def strip(snapshot: Snapshot, width: int) -> Text:
     line = Text()
     for at in range(0, len(buckets), per_cell):
         found = [condition(snapshot, bucket) for bucket in buckets[at : at + per_cell]]
-        glyph, style = _CELLS[max(found, key=_GRAVITY.__getitem__)]
-        line.append(glyph, style)
+        line.append(*_cell(max(found, key=_GRAVITY.__getitem__)))
     if per_cell > 1:
         line.append(f"  {per_cell} buckets a cell", "bright_black")
     return line
@@ -59,9 +59,19 @@ def strip(snapshot: Snapshot, width: int) -> Text:
 
 def legend() -> Text:
     line = Text()
-    for name, (glyph, style) in _CELLS.items():
-        line.append(f"{glyph} ", style).append(f"{name}   ", "bright_black")
+    for name in _CELLS:
+        line.append(*_cell(name)).append(f" {name}   ", "bright_black")
     return line
+
+
+def failed() -> str:
+    """The glyph of what went wrong."""
+    return _cell("failed")[0]
+
+
+def _cell(name: str) -> tuple[str, str]:
+    glyph, plain, style = _CELLS[name]
+    return glyph if console().encoding.lower().startswith("utf") else plain, style
 
 
 def duration(milliseconds: int) -> str:

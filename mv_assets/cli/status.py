@@ -88,17 +88,13 @@ def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
         f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
     )
     if header.definition != view.definition:
-        out.print(
-            f"  [yellow]the project declares definition {view.definition}, the state has {header.definition}: "
-            "see `mv-assets plan`[/]"
-        )
+        mine, theirs = view.definition, header.definition
+        out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
     failures = _failures(snapshot)
     for bucket in failures[:_MOST_FAILURES]:
-        record = snapshot.attempts[bucket]
-        out.print(
-            f"  [bold red]✗ {header.buckets.key(bucket)}[/] failed {show.count(record.count, 'time')}: "
-            f"{escape(record.last_error or '')}"
-        )
+        record, key = snapshot.attempts[bucket], header.buckets.key(bucket)
+        times, why = show.count(record.count, "time"), escape(record.last_error or "")
+        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {why}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()

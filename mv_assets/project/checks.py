@@ -91,10 +91,15 @@ def _references(view: Sketch, tables: Sequence[Sketch], views: Sequence[Sketch])
 
 
 def _circles(views: Sequence[Sketch]) -> Iterator[Mistake]:
-    try:
-        TopologicalSorter({view.name: [view.base] for view in views}).prepare()
-    except CycleError as error:
-        around = error.args[1]
-        circle = " -> ".join(reversed(around))
-        what = f"views are based on each other in a circle ({circle}); base one of them on a table"
-        yield Mistake(f"views.{around[0]}.base", what)
+    left = {view.name: [view.base] for view in views}
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            around = error.args[1]
+            circle = " -> ".join(reversed(around))
+            what = f"views are based on each other in a circle ({circle}); base one of them on a table"
+            yield Mistake(f"views.{around[0]}.base", what)
+            left = {name: bases for name, bases in left.items() if name not in around}
+        else:
+            return

@@ -14,8 +14,23 @@ from mv_assets.errors import Mistake, ProjectError
 from mv_assets.project.checks import Sketch, check, suggestion
 from mv_assets.project.document import Document, Place
 from mv_assets.project.models import FORMATS, MaterializedView, Project, Spark
+from mv_assets.project.values import StateUrl, Text
 
 _SQLITE = "sqlite:///"
+# Where passwords and tokens stand.
+_SECRET = frozenset({"state", "spark", "storage_options", "catalog"})
+_PLAIN = {
+    "model_type": "not a mapping; write its keys and values below it, indented",
+    "model_attributes_type": "not a mapping; write its keys and values below it, indented",
+    "dict_type": "not a mapping; write its keys and values below it, indented",
+    "tuple_type": "not a list; write it in brackets: [a, b]",
+    "string_type": "not a text; put it in quotes",
+}
+
+
+class _Settings(BaseModel):
+    state: StateUrl
+    warehouse: Text
 
 
 @dataclass(slots=True)
@@ -76,53 +91,54 @@ class _Reader:
         self._document = document
         self._folder = folder
         self._home = home
-        self._names: dict[Place, str] = {}
+        self._named: dict[tuple[str, str], int] = {}
         self.mistakes: list[Mistake] = []
 
     def lines(self) -> dict[str, int]:
-        # Of two items with one name the first keeps it.
-        return {self._where(place): line for place, line in reversed(self._document.lines.items())}
+        return {self._where(place): line for place, line in self._document.lines.items()}
 
     def project(self) -> Project:
         content = self._document.content
         for key in content.keys() - Project.model_fields.keys():
             self._mistake((key,), f"not a key of a project; {suggestion(key, list(Project.model_fields))}")
-        self._name(content, "tables")
-        self._name(content, "views")
-        tables = [t for at, item in self._items("tables") if (t := self._table(item, ("tables", at)))]
-        views = [
-            v for at, item in self._items("views") if (v := self._one(MaterializedView, item, ("views", at)))
-        ]
-        spark = self._one(Spark, content.get("spark") or {}, ("spark",))
+        tables, views = self._items("tables"), self._items("views")
+        made_tables = [self._table(item, ("tables", at)) for at, item in enumerate(tables)]
+        made_views = [self._one(MaterializedView, item, ("views", at)) for at, item in enumerate(views)]
+        spark = self._one(Spark, {} if content.get("spark") is None else content["spark"], ("spark",))
         for place, what in self._document.mistakes:
             self._mistake(place, what)
-        self.mistakes += check(self._sketches("tables"), self._sketches("views"))
+        self.mistakes += check(_sketches(tables), _sketches(views))
+        settings = self._settings()
         return Project(
-            state=self._database(self._text("state", f"{_SQLITE}{self._home}/state.db")),
-            warehouse=self._path(self._text("warehouse", f"{self._home}/warehouse")),
+            **settings,
             spark=spark or Spark(),
-            tables=tuple(table for table in tables if table is not None),
-            views=tuple(view for view in views if view is not None),
+            tables=tuple(table for table in made_tables if table is not None),
+            views=tuple(view for view in made_views if view is not None),
         )
 
-    def _items(self, key: str) -> list[tuple[int, Any]]:
-        items = self._document.content.get(key) or []
-        if isinstance(items, list):
-            return list(enumerate(items))
-        self._mistake((key,), "not a list; start each item with a dash")
-        return []
+    def _settings(self) -> dict[str, str]:
+        """State and warehouse, as given or by default, with their paths resolved."""
+        content = self._document.content
+        state = content.get("state", f"{_SQLITE}{self._home}/state.db")
+        warehouse = content.get("warehouse", f"{self._home}/warehouse")
+        found = self._one(_Settings, {"state": state, "warehouse": warehouse}, ())
+        if found is None:
+            return {}
+        return {"state": self._database(found.state), "warehouse": self._path(found.warehouse)}
 
-    def _sketches(self, key: str) -> list[Sketch]:
+    def _items(self, key: str) -> list[Any]:
         items = self._document.content.get(key)
-        dicts = [item for item in (items if isinstance(items, list) else []) if isinstance(item, dict)]
-        return [sketch for item in dicts if (sketch := Sketch.of(item)) is not None]
-
-    def _name(self, content: Mapping[str, Any], key: str) -> None:
-        """Items are known by their names in messages, where they have one."""
-        items = content.get(key)
-        for at, item in enumerate(items if isinstance(items, list) else []):
-            if isinstance(item, dict) and isinstance(item.get("name"), str):
-                self._names[key, at] = item["name"]
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            self._mistake((key,), "not a list; start each item with a dash")
+            return []
+        for at, item in enumerate(items):
+            name = item.get("name") if isinstance(item, dict) else None
+            # Of namesakes only the first is known by the name.
+            if isinstance(name, str) and (key, name) not in self._named:
+                self._named[key, name] = at
+        return items
 
     def _table(self, value: Any, place: Place) -> Any:
         named = value.get("format", "parquet") if isinstance(value, dict) else "parquet"
@@ -135,28 +151,32 @@ class _Reader:
         return table if path is None else table.model_copy(update={"path": self._path(path)})
 
     def _one(self, model: type[BaseModel], value: Any, place: Place) -> Any:
+        """The model; with mistakes, as much of it as further mistakes can be found in."""
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            for problem in error.errors(include_url=False):
-                self._mistake((*place, *problem["loc"]), _sentence(problem, model))
+            problems = error.errors(include_url=False)
+        for problem in problems:
+            inner = (*place, *problem["loc"])
+            if inner not in self._document.unset:
+                self._mistake(inner, _sentence(problem, model, inner))
+        wrong = {problem["loc"][0] for problem in problems if problem["loc"]}
+        if not isinstance(value, dict) or not wrong:
             return None
-
-    def _text(self, key: str, default: str) -> str:
-        value = self._document.content.get(key, default)
-        if isinstance(value, str) and value.strip():
-            return value
-        self._mistake((key,), f"{value!r} is not a text")
-        return default
+        rest = {key: given for key, given in value.items() if key not in wrong}
+        try:
+            return model.model_validate(({"start": "1970-01-01"} if "start" in wrong else {}) | rest)
+        except ValidationError:
+            return None
 
     def _mistake(self, place: Place, what: str) -> None:
         self.mistakes.append(Mistake(self._where(place), what))
 
     def _where(self, place: Place) -> str:
-        """`views.trips_hourly.bucket`, or with its position for an item without a name."""
+        """`views.trips_hourly.bucket`, or with its position for an item without a name of its own."""
         if len(place) > 1 and isinstance(place[1], int):
-            name = self._names.get(place[:2])
-            first = f"{place[0]}[{place[1]}]" if name is None else f"{place[0]}.{name}"
+            names = [name for (key, name), at in self._named.items() if (key, at) == place[:2]]
+            first = f"{place[0]}.{names[0]}" if names else f"{place[0]}[{place[1]}]"
             return ".".join([first, *map(str, place[2:])])
         return ".".join(map(str, place))
 
@@ -165,20 +185,26 @@ class _Reader:
 
     def _database(self, url: str) -> str:
         name = url.removeprefix(_SQLITE)
-        if not url.startswith(_SQLITE) or not name or name.startswith((":", "file:")):
-            return url
-        return _SQLITE + self._path(name)
+        return url if name == url or name.startswith("file:") else _SQLITE + self._path(name)
 
 
-def _sentence(problem: Any, model: type[BaseModel]) -> str:
-    """Pydantic's finding as a sentence that says what would be right."""
+def _sketches(items: list[Any]) -> list[Sketch]:
+    found = [Sketch.of(item) for item in items if isinstance(item, dict)]
+    return [sketch for sketch in found if sketch is not None]
+
+
+def _sentence(problem: Any, model: type[BaseModel], place: Place) -> str:
+    """Pydantic's finding in a user's words; with the value, unless that may be a secret."""
     kind, given = problem["type"], problem["input"]
     if kind == "missing":
-        return "missing"
+        return "missing; it has no default"
     if kind == "extra_forbidden":
-        return f"not a known key; {suggestion(str(problem['loc'][-1]), list(model.model_fields))}"
+        return f"not a known key; {suggestion(str(place[-1]), list(model.model_fields))}"
     if kind == "value_error":
         return str(problem["ctx"]["error"])
-    said = str(problem["msg"])
-    shown = f", not {given!r}" if isinstance(given, str | int | float | bool) else ""
-    return f"{said[0].lower()}{said[1:]}{shown}"
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    said = str(problem["msg"]).removeprefix("Input should be ")
+    secret = any(part in _SECRET for part in place)
+    shown = f", not {given!r}" if isinstance(given, str | int | float | bool) and not secret else ""
+    return f"it should be {said}{shown}"

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mv_assets.buckets import MINUTE, Buckets
-from mv_assets.project.values import BucketWidth, Duration, Name, Start, Text
+from mv_assets.project.values import BucketWidth, Count, Duration, Name, Start, StateUrl, Text
 
 _SECOND = 1_000
 
@@ -113,11 +113,17 @@ class MaterializedView(_Declared):
     """How long after its end a bucket is first computed."""
     max_staleness: Duration | None = None
     """Bounded reads refuse the view when it lags further behind than this."""
-    max_buckets_per_run: Annotated[int, Field(ge=1, le=10_000)] = 64
+    max_buckets_per_run: Count = 64
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
     description: str = ""
     owners: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _once(self) -> MaterializedView:
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise ValueError("dimensions names a table twice; keep one")
+        return self
 
     @property
     def buckets(self) -> Buckets:
@@ -141,7 +147,7 @@ class Spark(_Declared):
 class Project(_Declared):
     """Tables, views, and where their state and data are kept."""
 
-    state: Text = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
+    state: StateUrl = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
     """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
     """Folder of the views' data."""

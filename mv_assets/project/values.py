@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
-from mv_assets.errors import BucketError
+from mv_assets.errors import BucketError, StateError
+from mv_assets.state_url import state_url
 
 _UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
 _DURATION = r"^[0-9]+(ms|s|m|h|d)$"
@@ -18,16 +19,17 @@ _NAME = r"^[a-z][a-z0-9_]*$"
 # PostgreSQL would cut longer ones, and file systems have limits of their own.
 _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
+_MOST_DIGITS = 30
 
 
 def _duration(value: Any) -> int:
     found = re.fullmatch(_DURATION, value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"{value!r} is not a duration; write a number and a unit: 30s, 10m, 2h, 1d")
-    milliseconds = int(value.removesuffix(found[1])) * _UNITS[found[1]]
-    if milliseconds > _LONGEST:
-        raise ValueError(f"{value!r} is longer than ten years")
-    return milliseconds
+    number = value.removesuffix(found[1])
+    if len(number) > _MOST_DIGITS or int(number) * _UNITS[found[1]] > _LONGEST:
+        raise ValueError(f"{value[:_MOST_DIGITS]!r} is longer than ten years")
+    return int(number) * _UNITS[found[1]]
 
 
 def _name(value: Any) -> str:
@@ -58,17 +60,47 @@ def _start(value: Any) -> int:
     if not isinstance(value, datetime):
         raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00")  # noqa: TRY004
     when = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    try:
+        when = when.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value} lies outside the years 1 to 9999 in UTC") from None
     return (when - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _nonblank(value: str) -> str:
+def _count(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is not a number")  # noqa: TRY004 - only a ValueError is the field's mistake
+    return value
+
+
+def _text(value: str) -> str:
     if not value.strip():
-        raise ValueError("is empty")
+        raise ValueError("empty; write a text")
+    if "\0" in value or not _encodable(value):
+        raise ValueError("a text with a character that no file, table or column can have in its name")
+    return value
+
+
+def _encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _state(value: str) -> str:
+    try:
+        state_url(_text(value))
+    except StateError as error:
+        raise ValueError(str(error)) from None
     return value
 
 
 Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
-Text = Annotated[str, AfterValidator(_nonblank), Field(min_length=1)]
+Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
+StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
+Count = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_count)]
 Duration = Annotated[
     int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
 ]

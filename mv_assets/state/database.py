@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    URL,
     BigInteger,
     Connection,
     Engine,
@@ -18,17 +17,16 @@ from sqlalchemy import (
     event,
     func,
     inspect,
-    make_url,
     select,
 )
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mv_assets.errors import CommitConflict, NoState, StateError, StateNotWritable, StateUnavailable
 from mv_assets.state import schema
+from mv_assets.state_url import DRIVERS, state_url
 
-_DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNIX_EPOCH_IN_JULIAN_DAYS = 2440587.5
 _FIRST_USERS = 32
 
@@ -37,26 +35,12 @@ class Database:
     """Short transactions on the state database. Whatever goes wrong in one is raised as a StateError."""
 
     def __init__(self, url: str, *, busy_timeout_ms: int = 10_000) -> None:
-        try:
-            parsed = make_url(url)
-        except (ArgumentError, ValueError):
-            # The text is not repeated: it may hold a password.
-            raise StateError(
-                "`state` is not a database URL; use sqlite:///FILE or postgresql+psycopg://..."
-            ) from None
+        parsed = state_url(url)
         family = parsed.get_backend_name()
-        if family not in _DRIVERS:
-            raise StateError(
-                f"{family!r} can't hold the state; use sqlite:///FILE or postgresql+psycopg://USER@HOST/DB"
-            )
-        if family == "sqlite" and _in_memory(parsed):
-            raise StateError(
-                "an in-memory SQLite database would forget the state; name a file: sqlite:///FILE"
-            )
         # libpq takes a password among the options too.
         self.where = parsed.difference_update_query(["password", "sslpassword"]).render_as_string()
         try:
-            self._engine = _engine(parsed.set(drivername=_DRIVERS[family]), busy_timeout_ms)
+            self._engine = _engine(parsed.set(drivername=DRIVERS[family]), busy_timeout_ms)
         except (ImportError, NoSuchModuleError) as error:
             raise StateError(
                 f"{self.where} needs a driver ({error}): pip install 'mv_assets[postgres]'"
@@ -77,7 +61,8 @@ class Database:
 
         """
         try:
-            self._check_in_use(create=create)
+            if not create and self._in_use():
+                return
             if not self._is_postgres:
                 self._make_folder()
                 self._use_write_ahead_log()
@@ -110,9 +95,13 @@ class Database:
             milliseconds = func.round((func.julianday("now") - _UNIX_EPOCH_IN_JULIAN_DAYS) * 86_400_000)
         return int(connection.execute(select(cast(milliseconds, BigInteger))).scalar_one())
 
-    def _check_in_use(self, *, create: bool) -> None:
-        if create:
-            return
+    def _in_use(self) -> bool:
+        """Whether the tables are there as this version knows them; then readers need no write lock.
+
+        Raises:
+            NoState: there are none.
+
+        """
         # To connect would make the file.
         file = None if self._is_postgres else Path(str(self._engine.url.database).removeprefix("file:"))
         if file is not None and not file.exists():
@@ -120,6 +109,7 @@ class Database:
         with self.read() as connection:
             if not inspect(connection).has_table(schema.schema.name):
                 raise NoState(self.where)
+            return connection.execute(select(schema.schema.c.version)).scalar() == schema.VERSION
 
     def _make_folder(self) -> None:
         name = str(self._engine.url.database)
@@ -185,11 +175,6 @@ class Database:
             f"{self.where} can't be written ({said}) and nothing was changed; "
             "make room, or give this user write access"
         )
-
-
-def _in_memory(url: URL) -> bool:
-    name = url.database or ""
-    return name in ("", ":memory:") or name.startswith("file::memory:") or url.query.get("mode") == "memory"
 
 
 def _switch_to_write_ahead_log(cursor: DBAPICursor) -> None:

@@ -127,12 +127,14 @@ class MapReader:
             vacant = header.buckets.next(vacant)
         return Pulse(header, self.look(), bool(self._all(restless.limit(1))), vacant)
 
-    def events(self, bucket: int | None = None, most: int = 50) -> list[Event]:
-        """The newest lines of the log, of one bucket or of all."""
+    def events(self, bucket: int | None = None, most: int = 50, *, only_changes: bool = False) -> list[Event]:
+        """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""
         table = schema.event
         wanted = select(table).where(table.c.view == self.view).order_by(table.c.id.desc()).limit(most)
         if bucket is not None:
             wanted = wanted.where(table.c.bucket == bucket)
+        if only_changes:
+            wanted = wanted.where(table.c.before.is_distinct_from(table.c.after))
         return [codec.event(record) for record in self._all(wanted)]
 
     def generation(self, name: str) -> Generation | None:

@@ -93,9 +93,11 @@ class Store:
         wanted = list(buckets)
         return self._ask(view, lambda reader: reader.recorded(wanted)) if wanted else {}
 
-    def events(self, view: str, bucket: int | None = None, most: int = 50) -> list[Event]:
-        """The newest lines of the log, of one bucket or of all."""
-        return self._ask(view, lambda reader: reader.events(bucket, most))
+    def events(
+        self, view: str, bucket: int | None = None, most: int = 50, *, only_changes: bool = False
+    ) -> list[Event]:
+        """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""
+        return self._ask(view, lambda reader: reader.events(bucket, most, only_changes=only_changes))
 
     def _ask(self, view: str, question: Callable[[MapReader], T]) -> T:
         def once() -> T:

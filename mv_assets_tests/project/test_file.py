@@ -351,11 +351,11 @@ def test_an_unknown_key_is_refused_with_what_was_meant(
         ("max_buckets_per_run", "0", "greater than or equal to 1"),
         ("max_buckets_per_run", "100000", "less than or equal to 10000"),
         ("max_buckets_per_run", "many", "valid integer"),
-        ("max_buckets_per_run", "true", "valid integer"),
+        ("max_buckets_per_run", "true", "not a number"),
         ("sql", "''", "empty"),
-        ("sql", "[SELECT 1]", "string"),
-        ("time_column", "5", "string"),
-        ("owners", "[5]", "string"),
+        ("sql", "[SELECT 1]", "text"),
+        ("time_column", "5", "text"),
+        ("owners", "[5]", "text"),
     ],
 )
 def test_a_wrong_field_of_a_view_says_what_would_be_right(
@@ -372,7 +372,7 @@ def test_a_wrong_field_of_a_view_says_what_would_be_right(
     ("fields", "where", "shown"),
     [
         ("path: ' '", "tables.trips.path", "empty"),
-        ("path: 5", "tables.trips.path", "string"),
+        ("path: 5", "tables.trips.path", "text"),
         ("path: x, format: csv", "tables.trips.format", "'csv' is not a format; use parquet, delta, iceberg"),
         ("path: x, format: [a]", "tables.trips.format", "is not a format; use parquet, delta, iceberg"),
         ("path: x, settle: soon", "tables.trips.settle", "'soon' is not a duration"),
