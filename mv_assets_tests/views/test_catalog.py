@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -598,6 +599,5 @@ def test_the_schema_asks_for_what_a_view_must_have(missing: str) -> None:
 
 
 def test_jsonschema_agrees() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.validate(example(), schema())
