@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import click
@@ -12,9 +13,8 @@ from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
-from mv_assets.refresh.planner import Plan, Waiting
+from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.watch import Outlook
-from mv_assets.state.model import Planned
 
 _MOST_LINES = 20
 
@@ -30,15 +30,12 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     asked = [catalog.view(name).name for name in views or catalog.views]
     with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
         outlooks = watch.round(asked, whole=True)
-    found = {name: outlooks[name] for name in asked}
-    plans = {name: outlook.plan() for name, outlook in found.items() if isinstance(outlook, Outlook)}
     if as_json:
-        print_json({"views": [_json(name, outlook, plans.get(name)) for name, outlook in found.items()]})
+        print_json({"views": [_json(name, outlooks[name]) for name in asked]})
     else:
-        for name, outlook in found.items():
-            _print(name, outlook, plans.get(name))
-            _print_upstream(outlook, outlooks)
-    if any(_errors(outlook) for outlook in found.values()):
+        for name in asked:
+            _print(name, outlooks)
+    if any(_errors(outlooks[name]) for name in asked):
         ctx.exit(1)
 
 
@@ -56,11 +53,11 @@ def _waiting(made: Plan) -> list[Waiting]:
     return sorted([*made.waiting, *failing], key=lambda waiting: waiting.bucket)
 
 
-def _json(name: str, outlook: Outlook | MvError, made: Plan | None) -> dict[str, Any]:
+def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
     errors = _errors(outlook)
-    if isinstance(outlook, MvError) or made is None:
+    if isinstance(outlook, MvError):
         return {"name": name, "work": [], "waiting": [], "errors": errors}
-    key = outlook.view.buckets.key
+    made, key = outlook.plan(), outlook.view.buckets.key
     return {
         "name": name,
         "work": [
@@ -77,57 +74,62 @@ def _json(name: str, outlook: Outlook | MvError, made: Plan | None) -> dict[str,
     }
 
 
-def _print(name: str, outlook: Outlook | MvError, made: Plan | None) -> None:
-    out = show.console()
+def _print(name: str, outlooks: Mapping[str, Outlook | MvError]) -> None:
+    out, outlook = show.console(), outlooks[name]
     out.print(f"[bold]{name}[/]")
-    errors = _errors(outlook)
-    for error in errors[:_MOST_LINES]:
-        out.print(f"  [bold red]{show.failed()}[/] {escape(str(error['message']))}")
-    _print_rest(len(errors), "more")
-    if isinstance(outlook, MvError) or made is None:
-        out.print()
-        return
-    nulls = {} if outlook.news is None else outlook.news.sights.base.nulls
-    if nulls:
-        rows, files = sum(nulls.values()), len(nulls)
-        out.print(
-            f"  {show.count(rows, 'row')} in {show.count(files, 'file')} have no time and belong to no bucket"
-        )
-    for work in made.work[:_MOST_LINES]:
-        starts = [planned.bucket for planned in work.buckets]
-        out.print(
-            f"  [cyan]{work.operation.value:<9}[/] {show.span(outlook.view.buckets, starts)}  "
-            f"[bright_black]{_amount(work.buckets, work.bytes)}[/]  {escape(work.reason)}"
-        )
-    _print_rest(len(made.work), "more pieces of work")
-    waiting = _waiting(made)
-    for waits in waiting[:_MOST_LINES]:
-        out.print(
-            f"  [yellow]{'wait':<9}[/] {outlook.view.buckets.key(waits.bucket)}  {escape(waits.reason)}"
-        )
-    _print_rest(len(waiting), "more buckets wait")
-    if not made.work and not waiting:
-        out.print("  nothing to do")
-    elif made.work:
-        buckets = sum(len(work.buckets) for work in made.work)
-        out.print(
-            f"  {show.count(buckets, 'bucket')}, {show.size(sum(work.bytes for work in made.work))} to read"
-        )
+    _print_lines(
+        [f"[bold red]{show.failed()}[/] {escape(str(error['message']))}" for error in _errors(outlook)]
+    )
+    if isinstance(outlook, Outlook):
+        made = outlook.plan()
+        _print_nulls(outlook)
+        _print_lines([_work_line(outlook, work) for work in made.work])
+        _print_lines(list(_waiting_lines(outlook, made)))
+        _print_sum(made)
+        _print_upstream(outlooks.get(outlook.view.declared.base))
     out.print()
 
 
-def _print_upstream(outlook: Outlook | MvError, outlooks: Mapping[str, Outlook | MvError]) -> None:
-    """A view that has nothing to do may only be waiting for the one below it."""
-    base = None if isinstance(outlook, MvError) else outlooks.get(outlook.view.declared.base)
+def _print_lines(lines: Sequence[str]) -> None:
+    out = show.console()
+    for line in lines[:_MOST_LINES]:
+        out.print(f"  {line}")
+    if len(lines) > _MOST_LINES:
+        out.print(f"  and {len(lines) - _MOST_LINES} more")
+
+
+def _print_nulls(outlook: Outlook) -> None:
+    nulls = {} if outlook.news is None else outlook.news.sights.base.nulls
+    if nulls:
+        rows, files = show.count(sum(nulls.values()), "row"), show.count(len(nulls), "file")
+        show.console().print(f"  {rows} in {files} have no time and belong to no bucket")
+
+
+def _work_line(outlook: Outlook, work: Work) -> str:
+    buckets = show.span(outlook.view.buckets, [planned.bucket for planned in work.buckets])
+    amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}"
+    operation = f"[cyan]{work.operation.value:<9}[/]"
+    return f"{operation} {buckets}  [bright_black]{amount}[/]  {escape(work.reason)}"
+
+
+def _waiting_lines(outlook: Outlook, made: Plan) -> Iterator[str]:
+    """One line for neighbours that wait for the same."""
+    for reason, waits in groupby(_waiting(made), key=lambda waiting: waiting.reason):
+        starts = [waiting.bucket for waiting in waits]
+        buckets, amount = show.span(outlook.view.buckets, starts), show.count(len(starts), "bucket")
+        yield f"[yellow]{'wait':<9}[/] {buckets}  [bright_black]{amount}[/]  {escape(reason)}"
+
+
+def _print_sum(made: Plan) -> None:
+    if made.work:
+        buckets = show.count(sum(len(work.buckets) for work in made.work), "bucket")
+        show.console().print(f"  {buckets}, {show.size(sum(work.bytes for work in made.work))} to read")
+    elif not _waiting(made):
+        show.console().print("  nothing to do")
+
+
+def _print_upstream(base: Outlook | MvError | None) -> None:
+    """A view that has nothing to do may only be waiting for the one it is based on."""
     if isinstance(base, Outlook) and base.plan().work:
         through = iso(base.header.watermark)
         show.console().print(f"  more once {base.view.name} is refreshed; it is complete through {through}")
-
-
-def _print_rest(number: int, what: str) -> None:
-    if number > _MOST_LINES:
-        show.console().print(f"  and {number - _MOST_LINES} {what}")
-
-
-def _amount(buckets: tuple[Planned, ...], size: int) -> str:
-    return f"{show.count(len(buckets), 'bucket')}, {show.size(size)}"
