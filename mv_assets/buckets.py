@@ -16,6 +16,8 @@ DAY = 24 * HOUR
 WEEK = 7 * DAY
 # 1970-01-01 was a Thursday: the Monday that starts its week is three days earlier.
 _MONDAY = -3 * DAY
+# Two names of one width would be two widths to a view's map.
+_SAME = {"60m": "1h", "24h": "1d"}
 _EPOCH = date(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (date.min - _EPOCH).days * DAY
@@ -112,6 +114,8 @@ def _parse(width: str) -> Buckets:
     if found is None:
         raise BucketError(f"{width!r} is not a bucket width; {allowed}")
     count, unit = int(found[1]), found[2]
+    if width in _SAME:
+        return _parse(_SAME[width])
     if unit == "m" and HOUR % (count * MINUTE) == 0:
         return Buckets(width, count * MINUTE)
     if unit == "h" and DAY % (count * HOUR) == 0:

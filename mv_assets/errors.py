@@ -66,6 +66,16 @@ class Fenced(Refused):
         )
 
 
+class NotInForce(Refused):
+    """The project declares another definition than the view has."""
+
+    def __init__(self, view: str, mine: str, current: str) -> None:
+        super().__init__(
+            f"view {view!r} is defined as {current}, this project declares {mine}: nothing was marked; "
+            "refresh the view, which puts the new definition in force"
+        )
+
+
 class OutOfCoverage(Refused):
     """A bucket before the view's start."""
 

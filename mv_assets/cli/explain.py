@@ -14,6 +14,7 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.difference import Difference, difference
 from mv_assets.refresh.planner import Plan
+from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import Event, Segment, Snapshot, State
@@ -74,7 +75,7 @@ class _Explanation:
 def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> None:
     """Say why a bucket is what it is: its files then and now, its last events and errors."""
     session: Session = ctx.obj
-    catalog = session.catalog(schemas=True)
+    catalog = session.catalog(schemas=True, only=[view])
     start = catalog.view(view).buckets.parse(bucket)
     with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
         outlook = watch.round([view], whole=True)[view]
@@ -104,12 +105,19 @@ def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation
         news.snapshot,
         bucket,
         recorded,
-        difference(recorded, [] if seen is None else news.sights.segments(seen)),
+        _difference(news, seen, recorded),
         events,
         changes[0].at if changes else None,
         outlook.plan(),
         _not_due(outlook, news, bucket),
     )
+
+
+def _difference(news: News, seen: Seen | None, recorded: tuple[Segment, ...]) -> Difference:
+    if seen is not None and seen.sight.inputs is None:
+        # What it waits for is not there to be compared.
+        return Difference()
+    return difference(recorded, [] if seen is None else news.sights.segments(seen))
 
 
 def _not_due(outlook: Outlook, news: News, bucket: int) -> str:

@@ -7,6 +7,7 @@ import click
 from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, clock, print_json
+from mv_assets.errors import NotInForce
 from mv_assets.views.view import View
 
 
@@ -39,8 +40,9 @@ def mark(
         raise click.UsageError("--extend goes with --bucket or --from and --to")
     with session.state(catalog) as store:
         manager = session.manager(store, "mark")
-        if view in store.views() and found.definition != store.pulse(view).header.definition:
-            click.echo(f"{view} has a new definition: all of its buckets are to be computed again", err=True)
+        if view in store.views() and found.definition not in store.history(view):
+            # A mark is no place to take over a view, and all its buckets, by the way.
+            raise NotInForce(view, found.definition, store.pulse(view).header.definition)
         manager.declare(found.declaration)
         marked = manager.force(found.declaration, asked, reason, extend=extend)
     if as_json:

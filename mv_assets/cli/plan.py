@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from mv_assets.buckets import iso
+from mv_assets.buckets import Buckets, iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
@@ -26,7 +25,7 @@ _MOST_LINES = 20
 def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     """Show what a refresh would do, why, and how many bytes it would read. Writes nothing."""
     session: Session = ctx.obj
-    catalog = session.catalog(schemas=True)
+    catalog = session.catalog(schemas=True, only=views)
     asked = [catalog.view(name).name for name in views or catalog.views]
     with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
         outlooks = watch.round(asked, whole=True)
@@ -114,10 +113,22 @@ def _work_line(outlook: Outlook, work: Work) -> str:
 
 def _waiting_lines(outlook: Outlook, made: Plan) -> Iterator[str]:
     """One line for neighbours that wait for the same."""
-    for reason, waits in groupby(_waiting(made), key=lambda waiting: waiting.reason):
-        starts = [waiting.bucket for waiting in waits]
+    for reason, starts in _runs(_waiting(made), outlook.view.buckets):
         buckets, amount = show.span(outlook.view.buckets, starts), show.count(len(starts), "bucket")
         yield f"[yellow]{'wait':<9}[/] {buckets}  [bright_black]{amount}[/]  {escape(reason)}"
+
+
+def _runs(waiting: Sequence[Waiting], buckets: Buckets) -> Iterator[tuple[str, list[int]]]:
+    run: list[int] = []
+    reason = ""
+    for each in waiting:
+        if run and (each.reason != reason or each.bucket != buckets.next(run[-1])):
+            yield reason, run
+            run = []
+        reason = each.reason
+        run.append(each.bucket)
+    if run:
+        yield reason, run
 
 
 def _print_sum(made: Plan) -> None:

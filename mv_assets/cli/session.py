@@ -6,7 +6,7 @@ import getpass
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +37,8 @@ class Session:
 
     file: Path | None
 
-    def catalog(self, *, schemas: bool = False) -> Catalog:
-        return load(self.project_file, schemas=schemas)
+    def catalog(self, *, schemas: bool = False, only: Sequence[str] = ()) -> Catalog:
+        return load(self.project_file, schemas=schemas, only=only)
 
     @property
     def project_file(self) -> Path:
@@ -85,7 +85,8 @@ class Session:
             TextColumn("files"),
             DownloadColumn(),
         )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        out = Console(stderr=True)
+        with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
             yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
 
 

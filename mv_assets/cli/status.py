@@ -36,7 +36,7 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
         print_json({"views": [_json(view, snapshot, now) for view, snapshot in found]})
     else:
         _print(found, now)
-    if any(snapshot is not None and _failures(snapshot) for _, snapshot in found):
+    if any(snapshot is not None and (_failures(snapshot) or _broken(snapshot)) for _, snapshot in found):
         ctx.exit(1)
 
 
@@ -62,6 +62,11 @@ def _counts(snapshot: Snapshot) -> Counter[State]:
 
 def _failures(snapshot: Snapshot) -> list[int]:
     return sorted(b for b in snapshot.attempts if show.condition(snapshot, b) == "failed")
+
+
+def _broken(snapshot: Snapshot) -> tuple[str, ...]:
+    """Files that the last look could not use."""
+    return () if snapshot.look is None else snapshot.look.broken
 
 
 def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
@@ -95,6 +100,8 @@ def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
         record, key = snapshot.attempts[bucket], header.buckets.key(bucket)
         times, why = show.count(record.count, "time"), escape(record.last_error or "")
         out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {why}")
+    for broken in _broken(snapshot)[:_MOST_FAILURES]:
+        out.print(f"  [bold red]{show.failed()}[/] {escape(broken)}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()

@@ -19,6 +19,8 @@ from mv_assets.project.values import StateUrl, Text
 _SQLITE = "sqlite:///"
 # Where passwords and tokens stand.
 _SECRET = frozenset({"state", "spark", "storage_options", "catalog"})
+# They let the rest of a view be looked through for further mistakes; every grain but weeks fits a month.
+_STAND_INS = {"start": "1970-01-01", "bucket": "1mo"}
 _PLAIN = {
     "model_type": "not a mapping; write its keys and values below it, indented",
     "model_attributes_type": "not a mapping; write its keys and values below it, indented",
@@ -165,7 +167,7 @@ class _Reader:
             return None
         rest = {key: given for key, given in value.items() if key not in wrong}
         try:
-            return model.model_validate(({"start": "1970-01-01"} if "start" in wrong else {}) | rest)
+            return model.model_validate({k: v for k, v in _STAND_INS.items() if k in wrong} | rest)
         except ValidationError:
             return None
 

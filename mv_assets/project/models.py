@@ -12,6 +12,7 @@ from mv_assets.buckets import MINUTE, Buckets
 from mv_assets.project.values import BucketWidth, Count, Duration, Name, Start, StateUrl, Text
 
 _SECOND = 1_000
+_ZONE = "spark.sql.session.timeZone"
 
 
 def home() -> str:
@@ -141,6 +142,8 @@ class Spark(_Declared):
     def _one(self) -> Spark:
         if self.master is not None and self.remote is not None:
             raise ValueError("spark has both a master and a remote; keep one")
+        if self.conf.get(_ZONE, "UTC") not in ("UTC", "Etc/UTC", "GMT", "+00:00", "Z"):
+            raise ValueError(f"conf sets {_ZONE}, but buckets are in UTC; take it out")
         return self
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.refresh.difference import difference, reason
-from mv_assets.refresh.sights import Seen, Sights, with_recorded
+from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state import rules
 from mv_assets.state.model import Look, Mark, Segment, Snapshot
 
+# As many broken files as a person would read of.
+_MOST_BROKEN = 50
 Recorded = Mapping[int, Sequence[Segment]]
 
 
@@ -49,11 +51,13 @@ def look(
     """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
     header = snapshot.header
     marks = dict(_marks(snapshot, sights, found, recorded))
-    end = sights.source_end(now)
+    end, recheck = sights.source_end(now), sights.recheck_at(now)
     if end is not None and sights.base.unplaced:
-        # A file that may hold rows of any bucket holds W, but nobody's work.
-        end = min(end, header.watermark - 1)
-    return Look(sights.version, as_of, now, end, marks, sights.recheck_at(now))
+        # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
+        # says less than there is to do, each look is a whole one.
+        end, recheck = min(end, header.watermark - 1), now
+    broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
+    return Look(sights.version, as_of, now, end, marks, recheck, broken)
 
 
 def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
@@ -74,7 +78,7 @@ def _marks(
 ) -> Iterator[tuple[int, Mark]]:
     for each in found:
         row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
-        seen = with_recorded(sights, each, before) if sights.view.freezes else each
+        seen = sights.with_recorded(each, before) if sights.view.freezes else each
         inputs = seen.sight.inputs
         if inputs is not None and rules.compare(row, snapshot.header, seen.bucket, seen.sight):
             why = reason(row, inputs, difference(before, sights.segments(seen)))

@@ -70,6 +70,8 @@ class Situation:
     now: int
     source_end: int | None
     alive: frozenset[str] = frozenset()
+    # When the dimensions' files last changed, as far as that is not long ago.
+    others_changed: tuple[int, ...] = ()
 
 
 def horizon(snapshot: Snapshot, limits: Limits, source_end: int | None, now: int) -> int:
@@ -144,9 +146,9 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
     row = situation.snapshot.rows.get(bucket)
     latest = cutoff(situation.limits, situation.source_end, situation.now)
     due = rules.due(row, header, bucket, seen.sight, header.start if latest is None else latest)
-    if due is Due.NOTHING:
+    if due is Due.NOTHING and (row is None or seen.sight.inputs is not None):
         return None
-    if due is Due.WAIT or seen.sight.inputs is None:
+    if due in (Due.NOTHING, Due.WAIT) or seen.sight.inputs is None:
         return Waiting(bucket, _waits_for(seen))
     planned = Planned(bucket, None if row is None else row.token, seen.sight.inputs)
     if due is Due.REVERT:
@@ -158,21 +160,21 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
         return Waiting(bucket, _held_back(record, standing))
     if _arriving(situation, row, seen):
         return Waiting(bucket, "its files are still arriving")
-    if seen.broken:
-        return Failing(planned, "; ".join(str(broken) for broken in seen.broken))
+    if seen.errors:
+        return Failing(planned, "; ".join(seen.errors))
     members = () if due is Due.DELETE else seen.members
     return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
 
 
 def _arriving(situation: Situation, row: PartitionRow | None, seen: Seen) -> bool:
     """Whether the bucket's files changed a moment ago; but not for ever, if they never rest."""
-    now, changed = situation.now, situation.base.changed
-    limits = situation.limits
+    now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
+    changed = [*(situation.base.changed[at] for at in seen.members), *situation.others_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
-    if not any(abs(now - changed[at]) < limits.settle for at in seen.members):
+    if not any(abs(now - time) < limits.settle for time in changed):
         return False
-    since = 0 if row is None or row.refreshed_at is None else row.refreshed_at
-    first = min((changed[at] for at in seen.members if changed[at] > since), default=now)
+    since = buckets.next(seen.bucket) if row is None or row.refreshed_at is None else row.refreshed_at
+    first = min((time for time in changed if time > since), default=now)
     return now - first < limits.settle_at_most
 
 

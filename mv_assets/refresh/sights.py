@@ -15,12 +15,12 @@ from mv_assets.views.view import View
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One bucket: its sight, the places of its segments in the base's listing, and the broken among them."""
+    """One bucket: its sight, the places of its segments in the base's listing, and which can't be read."""
 
     bucket: int
     sight: Sight
     members: tuple[int, ...]
-    broken: tuple[Broken, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 class Sights:
@@ -31,17 +31,13 @@ class Sights:
         self.base = base
         self.dimensions = dimensions
         self._others = tuple(sorted(self._fingerprints()))
-        self._blocked = next(
-            (
-                f"dimension {name}: {broken}"
-                for name, listed in dimensions.items()
-                for broken in listed.broken.values()
-            ),
-            None,
+        self._errors = tuple(
+            f"dimension {name}: {broken}"
+            for name, listed in dimensions.items()
+            for broken in listed.broken.values()
         )
-        self._broken = (
-            {at for at, name in enumerate(base.names) if name in base.broken} if base.broken else set()
-        )
+        self._broken = {at for at, name in enumerate(base.names) if name in base.broken}
+        self._listed = base.listed() if view.freezes else frozenset[str]()
 
     @property
     def version(self) -> str:
@@ -53,10 +49,10 @@ class Sights:
         pending = _Stretches(self.base.pending)
         for reach in sweep(self.base, self.view.buckets, first, end):
             stop = self.view.buckets.next(reach.bucket)
-            waits_for = self._blocked or pending.between(reach.bucket, stop)
+            waits_for = pending.between(reach.bucket, stop)
             inputs = Inputs(reach.fingerprint, self.view.definition, self._others)
             sight = Sight(inputs) if waits_for is None else Sight(None, waits_for)
-            yield Seen(reach.bucket, sight, reach.members, self._broken_among(reach.members))
+            yield Seen(reach.bucket, sight, reach.members, self._errors_among(reach.members))
 
     def segments(self, seen: Seen) -> list[Segment]:
         return [self.base.segment(at) for at in seen.members]
@@ -78,10 +74,27 @@ class Sights:
         tables = [self.base, *self.dimensions.values()]
         return [(table.table, broken) for table in tables for broken in table.broken.values()]
 
-    def _broken_among(self, members: Sequence[int]) -> tuple[Broken, ...]:
+    def with_recorded(self, seen: Seen, recorded: Sequence[Segment]) -> Seen:
+        """For a view that freezes: which recorded segments are gone, and whether the rest is equal.
+
+        A file that moved out of the bucket is not gone: it was changed.
+        """
+        if seen.sight.inputs is None:
+            return seen
+        missing = tuple(sorted(s.name for s in recorded if s.name not in self._listed))
+        rest = fingerprint(s for s in recorded if s.name in self._listed)
+        equal = bool(missing) and rest == seen.sight.inputs.base
+        return replace(seen, sight=replace(seen.sight, missing=missing, rest_equal=equal))
+
+    def dimensions_changed(self, since: int) -> tuple[int, ...]:
+        """When files of the dimensions changed, as far as that was later."""
+        return tuple({time for listed in self.dimensions.values() for time in listed.changed if time > since})
+
+    def _errors_among(self, members: Sequence[int]) -> tuple[str, ...]:
         if not self._broken:
-            return ()
-        return tuple(self.base.broken[self.base.names[at]] for at in members if at in self._broken)
+            return self._errors
+        broken = (self.base.broken[self.base.names[at]] for at in members if at in self._broken)
+        return (*map(str, broken), *self._errors)
 
     def _fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
         for name, listed in self.dimensions.items():
@@ -96,17 +109,6 @@ class Sights:
 def version_of(base: str, dimensions: Mapping[str, str]) -> str:
     """One version for all inputs of a view."""
     return f"{hashed(repr((base, sorted(dimensions.items()))))}"
-
-
-def with_recorded(sights: Sights, seen: Seen, recorded: Sequence[Segment]) -> Seen:
-    """For views that freeze: which recorded segments are listed no longer, and whether the rest is equal."""
-    if seen.sight.inputs is None:
-        return seen
-    names = {sights.base.names[at] for at in seen.members}
-    missing = tuple(sorted(segment.name for segment in recorded if segment.name not in names))
-    rest = fingerprint(segment for segment in recorded if segment.name in names)
-    sight = replace(seen.sight, missing=missing, rest_equal=bool(missing) and rest == seen.sight.inputs.base)
-    return replace(seen, sight=sight)
 
 
 def _schema(listed: Listing, used: set[str]) -> Fingerprint | None:

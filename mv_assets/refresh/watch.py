@@ -10,7 +10,7 @@ from mv_assets.errors import MvError
 from mv_assets.refresh import consistency, planner
 from mv_assets.refresh.maps import Maps
 from mv_assets.refresh.planner import Limits, Plan, Situation
-from mv_assets.refresh.sights import Seen, Sights, version_of, with_recorded
+from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import rules
 from mv_assets.state.model import Header, Pulse, Snapshot, State
 from mv_assets.tables import upstream
@@ -51,8 +51,9 @@ class Outlook:
             return Plan(self.header.version)
         news = self.news
         end = news.sights.source_end(self.at)
+        recent = news.sights.dimensions_changed(self.at - news.limits.settle_at_most)
         situation = Situation(
-            news.snapshot, news.seen, news.sights.base, news.limits, self.at, end, news.alive
+            news.snapshot, news.seen, news.sights.base, news.limits, self.at, end, news.alive, recent
         )
         return planner.plan(situation, most)
 
@@ -85,6 +86,8 @@ class Watch:
 
         With `whole`, tables are listed even if nothing changed.
         """
+        for cache in (self._pulses, self._snapshots, self._glances, self._listings):
+            cache.clear()
         views = self._catalog.with_upstream(names)
         # Maps before tables: a difference is then one that the table had later than the map.
         for view in views:
@@ -93,14 +96,16 @@ class Watch:
 
     def _outlook(self, view: View, *, whole: bool) -> Outlook:
         pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()
-        base = self._version(view.declared.base)
-        version = version_of(base, {name: self._version(name) for name in view.declared.dimensions})
+        base_version = self._version(view.declared.base)
+        version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
         if idle and not whole and planner.nothing_due(pulse, limits, now):
             return Outlook(view, pulse.header, now)
         snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
-        sights = Sights(view, self._listing(view.declared.base), dimensions)
+        base = self._listing(view.declared.base)
+        self._place_broken(view, snapshot, base)
+        sights = Sights(view, base, dimensions)
         end = planner.horizon(snapshot, limits, sights.source_end(now), now)
         seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
         snapshot = self._look(view, snapshot, pulse.header.version, sights, seen, now)
@@ -118,6 +123,16 @@ class Watch:
         look = consistency.look(snapshot, as_of, sights, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
 
+    def _place_broken(self, view: View, snapshot: Snapshot, base: Listing) -> None:
+        """A broken file of unknown range was perhaps once read for this view: then that is its range."""
+        unplaced = {broken.name: broken for broken in base.unplaced}
+        if not unplaced:
+            return
+        recorded = self._maps.recorded(view.name, snapshot.rows)
+        for segment in {s.name: s for segments in recorded.values() for s in segments}.values():
+            if segment.name in unplaced:
+                base.place(unplaced[segment.name], (segment.start_ms, segment.end_ms))
+
     def _with_recorded(
         self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
     ) -> dict[int, Seen]:
@@ -125,7 +140,7 @@ class Watch:
         header = snapshot.header
         stale = [b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE]
         recorded = self._maps.recorded(view.name, stale)
-        known = {b: with_recorded(sights, seen[b], recorded.get(b, ())) for b in stale if b in seen}
+        known = {b: sights.with_recorded(seen[b], recorded.get(b, ())) for b in stale if b in seen}
         return {**seen, **known}
 
     def _limits(self, view: View) -> Limits:

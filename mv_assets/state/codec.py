@@ -111,6 +111,14 @@ def inputs_text(value: Inputs | None) -> str | None:
     )
 
 
+def with_definition(definition: str) -> str:
+    """A LIKE pattern, with `/` as its escape, of the texts of inputs that have this definition."""
+    literal = _json(definition)
+    for special in "/%_":
+        literal = literal.replace(special, f"/{special}")
+    return f"%{literal}%"
+
+
 def segments(text: str | None) -> tuple[Segment, ...]:
     return () if text is None else tuple(Segment(*fields) for fields in json.loads(text))
 
@@ -166,7 +174,23 @@ def attempt_columns(value: AttemptRecord) -> dict[str, Any]:
 
 
 def look(record: Record) -> LookRecord:
-    return LookRecord(record["table_version"], record["map_version"], record["at"], record["recheck_at"])
+    return LookRecord(
+        record["table_version"],
+        record["map_version"],
+        record["at"],
+        record["recheck_at"],
+        tuple(json.loads(record["broken"])),
+    )
+
+
+def look_columns(value: LookRecord) -> dict[str, Any]:
+    return {
+        "table_version": value.table_version,
+        "map_version": value.map_version,
+        "at": value.at,
+        "recheck_at": value.recheck_at,
+        "broken": _json(value.broken),
+    }
 
 
 def event(record: Record) -> Event:

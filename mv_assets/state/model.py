@@ -204,6 +204,8 @@ class Look:
     source_end: int | None
     marks: Mapping[int, Mark] = field(default_factory=dict)
     recheck_at: int | None = None
+    # Files that can't be used, each with its reason.
+    broken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ class LookRecord:
     map_version: int
     at: int
     recheck_at: int | None
+    broken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

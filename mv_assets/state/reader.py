@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, or_, select
+from sqlalchemy import Connection, Select, select
 
 from mv_assets.errors import UnknownView
 from mv_assets.state import codec, schema, statements
@@ -20,7 +20,6 @@ from mv_assets.state.model import (
     PartitionRow,
     Pulse,
     Segment,
-    State,
 )
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
@@ -109,23 +108,21 @@ class MapReader:
         return {record["bucket"]: codec.attempt(record) for page in pages for record in self._all(page)}
 
     def look(self) -> LookRecord | None:
-        found = self._all(select(schema.look).where(schema.look.c.view == self.view))
+        found = self._all(statements.LOOK, at_view=self.view)
         return codec.look(found[0]) if found else None
 
     def pulse(self) -> Pulse:
         """Whether the map has anything to do, without reading it whole."""
-        header, table = self.known_header(), schema.partition
-        # The definition stands in the inputs' text; a row without data is STALE anyway.
-        current = table.c.inputs.contains(f'"{header.definition}"', autoescape=True)
-        restless = select(table.c.bucket).where(
-            table.c.view == self.view, or_(table.c.state != State.VALID.value, ~current)
+        header = self.known_header()
+        restless = self._all(
+            statements.RESTLESS, at_view=self.view, definition=codec.with_definition(header.definition)
         )
         vacant = header.watermark
         for row in self.run_from(vacant):
             if row.bucket != vacant:
                 break
             vacant = header.buckets.next(vacant)
-        return Pulse(header, self.look(), bool(self._all(restless.limit(1))), vacant)
+        return Pulse(header, self.look(), bool(restless), vacant)
 
     def events(self, bucket: int | None = None, most: int = 50, *, only_changes: bool = False) -> list[Event]:
         """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""

@@ -134,6 +134,7 @@ look = Table(
     Column("map_version", BigInteger, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("recheck_at", BigInteger),
+    Column("broken", Text, nullable=False),
 )
 
 inventory = Table(
@@ -153,14 +154,15 @@ inventory = Table(
 Migration = Callable[[Connection], None]
 
 
-def _inventory_with_errors(connection: Connection) -> None:
-    """The inventory is a cache: it is made anew."""
-    inventory.drop(connection)
-    inventory.create(connection)
+def _broken_files(connection: Connection) -> None:
+    """Inventory and looks tell of broken files. They are made anew: all they hold can be found again."""
+    for table in (inventory, look):
+        table.drop(connection)
+        table.create(connection)
 
 
 # From the version before the key to the key; each runs inside the transaction that raises the version.
-MIGRATIONS: Mapping[int, Migration] = {2: _inventory_with_errors}
+MIGRATIONS: Mapping[int, Migration] = {2: _broken_files}
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
 _ADVISORY_LOCK = 0x6D765F617373

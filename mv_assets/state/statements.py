@@ -1,4 +1,4 @@
-"""The statements of a commit, built once: building one costs more than running it."""
+"""The statements of commits and idle looks, built once: building one costs more than running it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from mv_assets.state import schema
-from mv_assets.state.model import GenerationState
+from mv_assets.state.model import GenerationState, State
 
 
 def at_view(table: Table) -> ColumnElement[bool]:
@@ -41,6 +41,20 @@ RUN = (
     .where(at_view(_partition), _partition.c.bucket >= bindparam("from_bucket"))
     .order_by(_partition.c.bucket)
     .limit(bindparam("length"))
+)
+LOOK = select(schema.look).where(at_view(schema.look))
+# Any row that is STALE, marked or by its definition. The definition stands in the inputs' text, and a row
+# without inputs is STALE anyway.
+RESTLESS = (
+    select(_partition.c.bucket)
+    .where(
+        at_view(_partition),
+        or_(
+            _partition.c.state != State.VALID.value,
+            _partition.c.inputs.not_like(bindparam("definition"), escape="/"),
+        ),
+    )
+    .limit(1)
 )
 GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
 

@@ -113,8 +113,7 @@ class MapWriter(MapReader):
         """Remember the last completed look; None forgets it."""
         self._connection.execute(delete(schema.look).where(schema.look.c.view == self.view))
         if look is not None:
-            columns = {"table_version": look.table_version, "map_version": look.map_version}
-            self._insert(schema.look, [columns | {"at": look.at, "recheck_at": look.recheck_at}])
+            self._insert(schema.look, [codec.look_columns(look)])
 
     def add_generation(self, generation: Generation) -> None:
         self._insert(schema.generation, [codec.generation_columns(generation)])

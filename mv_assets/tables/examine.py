@@ -11,6 +11,7 @@ from mv_assets.tables.fingerprint import hashed, signed
 from mv_assets.tables.folders import Entry, Folder
 from mv_assets.tables.footer import Extent, Unusable, extent
 from mv_assets.tables.inventory import Known
+from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.partitions import value_of
 from mv_assets.tables.times import TimeColumn, of_text
 
@@ -105,6 +106,8 @@ def _extent(source: pa.NativeFile, name: str, time: TimeColumn | None) -> Extent
 
 
 def _stated(name: str, time: TimeColumn | None) -> Range | None:
-    """The range that the folder's name states, whatever is wrong with the file."""
-    value = None if time is None else value_of(name, time.name)[1]
-    return None if time is None or value is None else of_text(value, time.unit)
+    """The range that is known whatever is wrong with the file: a dimension's, or what its folder says."""
+    if time is None:
+        return ALWAYS
+    value = value_of(name, time.name)[1]
+    return None if value is None else of_text(value, time.unit)

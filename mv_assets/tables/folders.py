@@ -64,6 +64,10 @@ class Folder(Protocol):
         """
         ...
 
+    def holds(self, name: str) -> bool:
+        """Whether there is a file or folder of that name, hidden or not."""
+        ...
+
     def entry(self, name: str) -> Entry | None:
         """One file as it is now; None if it is gone."""
         ...

@@ -19,6 +19,7 @@ from mv_assets.tables.footer import Extent, Unusable, extent
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Listing, Progress
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds
+from mv_assets.tables.types import INTEGERS
 
 # Who reads the rows: Spark from the listed files, or Spark through the format's own connector.
 Reader = Literal["files", "spark"]
@@ -28,7 +29,6 @@ BY_SPARK = "set `reader: spark`, so that Spark reads this version through the fo
 _THREADS = 8
 _LONGEST = 300
 _SPARK_UNITS: Mapping[str, Unit | Literal["d"]] = {"date": "d", "timestamp": "us", "timestamp_ntz": "us"}
-_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 class Active(NamedTuple):
@@ -85,9 +85,9 @@ def time_of(
     if name is None:
         raise TableUnreadable(table, where, f"it has no column {time.name}, which should be its time column")
     kind = columns[name]
-    if kind in _INTEGERS and time.unit is not None:
+    if kind in INTEGERS and time.unit is not None:
         return name, time.unit
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         why = f"its time column {name} holds integers, but the table declares no time_unit"
         raise TableUnreadable(table, where, why)
     if kind not in _SPARK_UNITS or time.unit is not None:
@@ -155,7 +155,9 @@ def enter(
             listing.broken[file.name] = Broken(file.name, known.error, known.start_ms, known.end_ms)
             # The file may come back without a new version of its table.
             listing.recheck(listing.at + settle_ms)
-        if start_end is not None:
+        if start_end is None:
+            listing.timeless.add(file.name)
+        else:
             segment = Segment(file.name, file.crc, *start_end)
             listing.add(segment, size=file.size, changed=file.changed, identity=_identity(file))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mv_assets.state.model import Segment
+from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.times import FIRST, LAST
 
 # The range of a file that has no time of its own, as in a dimension: it belongs to every bucket.
@@ -31,8 +32,12 @@ class Broken:
     end_ms: int | None = None
 
     @property
+    def range(self) -> tuple[int, int] | None:
+        return None if self.start_ms is None or self.end_ms is None else (self.start_ms, self.end_ms)
+
+    @property
     def ranged(self) -> bool:
-        return self.start_ms is not None
+        return self.range is not None
 
     def __str__(self) -> str:
         return f"file {self.name}: {self.why}"
@@ -79,6 +84,8 @@ class Listing:
     changed: array[int] = field(default_factory=lambda: array("q"))
     identities: array[int] = field(default_factory=lambda: array("q"))
     broken: dict[str, Broken] = field(default_factory=dict)
+    # Files that are there, but have no rows in time.
+    timeless: set[str] = field(default_factory=set)
     # Rows whose time is null belong to no bucket; they are counted here by file.
     nulls: dict[str, int] = field(default_factory=dict)
     # Types of the table's columns where the table itself, not each file, decides them.
@@ -109,7 +116,8 @@ class Listing:
         return (self.segment(index) for index in range(len(self)))
 
     def leave_out(self, indices: set[int]) -> None:
-        """Take files out of the columns."""
+        """Take files out of the columns that are there, but nowhere in time."""
+        self.timeless |= {self.names[index] for index in indices}
         kept = [index for index in range(len(self)) if index not in indices]
         self.names = [self.names[index] for index in kept]
         for column in ("crcs", "starts", "ends", "sizes", "changed", "identities"):
@@ -119,6 +127,17 @@ class Listing:
     def recheck(self, at: int) -> None:
         """Have the table listed again from that time on, even if nothing seems to have changed."""
         self.recheck_at = at if self.recheck_at is None else min(self.recheck_at, at)
+
+    def place(self, broken: Broken, span: tuple[int, int] | None) -> None:
+        """Note a broken file; with a range it is a segment as well, so that its buckets notice."""
+        if span is not None:
+            broken = replace(broken, start_ms=span[0], end_ms=span[1])
+            self.add(Segment(broken.name, hashed(broken.why), *span))
+        self.broken[broken.name] = broken
+
+    def listed(self) -> frozenset[str]:
+        """All files that are there at all."""
+        return frozenset(self.names) | self.timeless | self.broken.keys()
 
     @property
     def unplaced(self) -> list[Broken]:

@@ -32,6 +32,9 @@ class LocalFile:
         walk.add(name, _local_entry(name, os.stat(self.whole)))
         return walk
 
+    def holds(self, name: str) -> bool:  # noqa: ARG002 - a file holds none
+        return False
+
     def entry(self, name: str) -> Entry | None:
         return _entry_at(self.whole, name)
 
@@ -61,6 +64,9 @@ class LocalFolder:
                 if not os.path.isdir(self.root):
                     break
         raise gone
+
+    def holds(self, name: str) -> bool:
+        return os.path.exists(self.path(name))
 
     def entry(self, name: str) -> Entry | None:
         return _entry_at(self.path(name), name)

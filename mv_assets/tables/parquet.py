@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,14 +13,12 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.errors import TableUnreadable
-from mv_assets.state.model import Segment
+from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import partitions
 from mv_assets.tables.examine import examine
-from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.folders import Entry, Folder, Walk
 from mv_assets.tables.inventory import Inventory, Known
-from mv_assets.tables.listing import Broken, Details, Listing, Progress, unobserved
+from mv_assets.tables.listing import ALWAYS, Broken, Details, Listing, Progress, unobserved
 from mv_assets.tables.locating import folder_at
 from mv_assets.tables.times import TimeColumn
 from mv_assets.tables.types import types_in
@@ -27,6 +26,8 @@ from mv_assets.tables.types import types_in
 # What a crash during a long first look may cost, in files.
 _BATCH = 2_000
 _SAMPLE = 16
+_ALWAYS_SAMPLED = 3
+_LOGS = {"_delta_log": "delta", "metadata/version-hint.text": "iceberg"}
 # Files a thread takes at a time: handing over each small file would cost more than reading it.
 _TASK = 16
 
@@ -46,22 +47,33 @@ class ParquetFiles:
     def glance(self) -> ParquetGlance:
         return ParquetGlance(self, self._walk())
 
+    def _refuse_other_formats(self) -> None:
+        """The files of a table with a log are not all of them its rows."""
+        for inside, kind in _LOGS.items():
+            if self.folder.holds(inside):
+                instead = f"declare it with `format: {kind}`"
+                raise TableRefused(self.name, f"has {inside}, so it is a table of format {kind}", instead)
+
     def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:
         walk, folder = self._walk(), self.folder
-        found: dict[str, str] = {}
-        missing = {name.lower() for name in wanted} or {""}
+        kinds: dict[str, Counter[str]] = {}
+        missing, read = {name.lower() for name in wanted}, 0
         for name in _sample(sorted(walk.names)):
             try:
                 with folder.open(name) as file:
-                    found = types_in(pq.ParquetFile(file)) | found
+                    types = types_in(pq.ParquetFile(file))
             except (pa.ArrowException, OSError, ValueError):
                 continue
-            missing -= {name.lower() for name in found} | {""}
-            if not missing:
+            for column, kind in types.items():
+                kinds.setdefault(column, Counter())[kind] += 1
+            read, missing = read + 1, missing - {column.lower() for column in types}
+            if read >= _ALWAYS_SAMPLED and not missing:
                 break
-        if found:
-            found |= partitions.types_of(walk.names)
-        return found or None
+        if not kinds:
+            return None
+        # A file that differs is that file's error, not the table's type.
+        found = {column: counted.most_common(1)[0][0] for column, counted in kinds.items()}
+        return found | partitions.types_of(walk.names)
 
     @property
     def folder(self) -> Folder:
@@ -69,6 +81,7 @@ class ParquetFiles:
 
     def _walk(self) -> Walk:
         try:
+            self._refuse_other_formats()
             return self.folder.walk()
         except (OSError, pa.ArrowException, ImportError, ValueError) as error:
             raise TableUnreadable(self.name, self.path, str(error)) from error
@@ -102,6 +115,7 @@ class _Look:
         self._left = {name: at for at, name in enumerate(walk.names)}
         self._ranges: dict[str, tuple[int, int] | None] = {}
         self._nowhere: set[int] = set()
+        self._gone: set[int] = set()
         self._listing = Listing(
             table.name,
             walk.version,
@@ -150,12 +164,12 @@ class _Look:
 
     def finish(self) -> Listing:
         listing = self._listing
-        if self._nowhere:
-            listing.leave_out(self._nowhere)
-        listing.broken |= self._unusable
+        gone = {listing.names[at] for at in self._gone}
+        if self._nowhere or self._gone:
+            listing.leave_out(self._nowhere | self._gone)
+            listing.timeless -= gone
         for broken in self._unusable.values():
-            if broken.start_ms is not None and broken.end_ms is not None:
-                listing.add(Segment(broken.name, hashed(broken.why), broken.start_ms, broken.end_ms))
+            listing.place(broken, ALWAYS if self._table.time is None else broken.range)
         return listing
 
     def _examine(self, folder: Folder, names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
@@ -167,7 +181,7 @@ class _Look:
         for name, each in found.items():
             at = self._left[name]
             if each is None:
-                self._nowhere.add(at)
+                self._gone.add(at)
                 continue
             entry, known = each
             self._listing.identities[at], self._listing.sizes[at] = entry.identity, entry.size

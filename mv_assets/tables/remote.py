@@ -39,6 +39,10 @@ class RemoteFolder:
                     walk.add(name, entry)
         return walk
 
+    def holds(self, name: str) -> bool:
+        with _as_os_errors():
+            return bool(self.filesystem.get_file_info(self._place(name)).type != fs.FileType.NotFound)
+
     def entry(self, name: str) -> Entry | None:
         with _as_os_errors():
             store, place = self._fsspec(), self._place(name)

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+
 _NAMES = {
     "bool": "boolean",
     "int8": "tinyint",
@@ -34,6 +37,9 @@ _NAMES = {
 
 def spark_type(kind: pa.DataType) -> str:
     """The type under which Spark reads a column of that Arrow type."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        # Spark refuses to read them.
+        return "timestamp_nanos"
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz is not None else "timestamp_ntz"
     if pa.types.is_decimal(kind):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError
 from pathlib import Path
@@ -44,17 +44,17 @@ class Catalog:
         return [view for name, view in self.views.items() if name in wanted]
 
 
-def load(file: Path, *, schemas: bool) -> Catalog:
-    """Read a project file; with `schemas`, hold it against the real tables too.
+def load(file: Path, *, schemas: bool, only: Sequence[str] = ()) -> Catalog:
+    """Read a project file; with `schemas`, hold it against the real tables too: all, or those of some views.
 
     Raises:
         ProjectError: with every mistake that was found.
 
     """
-    return prepare(read(file), schemas=schemas)
+    return prepare(read(file), schemas=schemas, only=only)
 
 
-def prepare(draft: Draft, *, schemas: bool) -> Catalog:
+def prepare(draft: Draft, *, schemas: bool, only: Sequence[str] = ()) -> Catalog:
     """Make a project ready.
 
     Raises:
@@ -66,12 +66,11 @@ def prepare(draft: Draft, *, schemas: bool) -> Catalog:
     views, mistakes = _views(draft.project, sources)
     if schemas:
         # What the SQL mentions is known now, so only that much is asked of each table's files.
-        used = {name: _used(name, views) for name in tables}
-        read_sources, mistakes = {}, []
-        for name, table in tables.items():
-            read_sources[name], wrong = known(table, used[name])
+        mistakes = []
+        for name in _tables_of(draft.project, only) & tables.keys():
+            sources[name], wrong = known(tables[name], _used(name, views))
             mistakes += wrong
-        views, wrong = _views(draft.project, read_sources)
+        views, wrong = _views(draft.project, sources)
         mistakes += wrong
     draft.add(mistakes)
     return Catalog(draft.finished(), tables, views)
@@ -94,9 +93,21 @@ def _views(project: Project, tables: Mapping[str, Source]) -> tuple[dict[str, Vi
         )
         mistakes += [replace(mistake, where=f"views.{declared.name}.{mistake.where}") for mistake in wrong]
         if sql is not None:
-            views[declared.name] = View(declared, sql, definition_of(declared, sql, base))
+            views[declared.name] = View(declared, sql, definition_of(declared, sql, base, project.spark.conf))
             sources[declared.name] = _as_source(declared, sql)
     return views, mistakes
+
+
+def _tables_of(project: Project, only: Sequence[str]) -> set[str]:
+    """The tables that some views read, through the views they are based on; of no views: all tables."""
+    declared = {view.name: view for view in project.views}
+    wanted, names = set[str](), list(only)
+    while names:
+        view = declared.pop(names.pop(), None)
+        if view is not None:
+            wanted |= {view.base, *view.dimensions}
+            names.append(view.base)
+    return wanted if only else {table.name for table in project.tables}
 
 
 def _in_order(views: tuple[MaterializedView, ...]) -> list[MaterializedView]:

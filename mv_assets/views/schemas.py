@@ -8,10 +8,8 @@ from mv_assets.errors import Mistake, MvError
 from mv_assets.project import Table
 from mv_assets.project.checks import suggestion
 from mv_assets.tables.opening import open_table
+from mv_assets.tables.types import INTEGERS, TIMES
 from mv_assets.views.sql import Source
-
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def unknown(table: Table) -> Source:
@@ -41,13 +39,13 @@ def _time_type(table: Table, columns: Mapping[str, str]) -> tuple[str | None, li
         close = suggestion(str(table.time_column), list(columns))
         what = f"the table has no column {table.time_column}; {close}"
         return None, [Mistake(f"{where}.time_column", what)]
-    if kind in _INTEGERS and table.time_unit is None:
+    if kind in INTEGERS and table.time_unit is None:
         what = f"{table.time_column} holds integers ({kind}); give their time_unit: s, ms, us or ns"
         return kind, [Mistake(f"{where}.time_column", what)]
-    if kind in _TIMES and table.time_unit is not None:
+    if kind in TIMES and table.time_unit is not None:
         what = f"{table.time_column} is a {kind} already; take time_unit out"
         return kind, [Mistake(f"{where}.time_unit", what)]
-    if kind not in (*_TIMES, *_INTEGERS):
+    if kind not in TIMES | INTEGERS:
         wanted = "a time column is a date, a timestamp, or an integer with a time_unit"
         what = f"{table.time_column} has type {kind}; {wanted}"
         return kind, [Mistake(f"{where}.time_column", what)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mv_assets.buckets import Buckets
@@ -40,7 +41,26 @@ class View:
         return self.declared.on_base_delete == "freeze"
 
 
-def definition_of(declared: MaterializedView, sql: ViewSql, base: Source) -> str:
+# Settings of Spark SQL that say how fast, or where, but not what.
+_NO_MATTER = (
+    "spark.sql.adaptive.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.catalog",
+    "spark.sql.codegen.",
+    "spark.sql.execution.",
+    "spark.sql.extensions",
+    "spark.sql.files.",
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.shuffle.",
+    "spark.sql.ui.",
+    "spark.sql.warehouse.",
+)
+
+
+def definition_of(
+    declared: MaterializedView, sql: ViewSql, base: Source, conf: Mapping[str, str] | None = None
+) -> str:
     """The hash of all that decides which rows a bucket has, but the inputs themselves.
 
     A table counts by its name: where its files are is no matter, what they hold is in the fingerprints.
@@ -55,5 +75,10 @@ def definition_of(declared: MaterializedView, sql: ViewSql, base: Source) -> str
         "base": [base.name, base.time_column, base.time_unit],
         "dimensions": sorted(declared.dimensions),
         "on_base_delete": declared.on_base_delete,
+        "conf": sorted((key, value) for key, value in (conf or {}).items() if _matters(key)),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _matters(key: str) -> bool:
+    return key.startswith("spark.sql.") and not key.startswith(_NO_MATTER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from mv_assets.errors import Fenced, MvError, TableUnreadable
 from mv_assets.project import MaterializedView
 from mv_assets.refresh import consistency
 from mv_assets.state.model import EMPTY, Outcome
+from mv_assets.tables.inventory import Inventory
 from mv_assets_tests.lake import HOURLY, Lake, day, news_of, pieces, sights_of, through, view
 from mv_assets_tests.modelled import DAY
 
@@ -126,6 +127,16 @@ def test_57_a_file_of_unknown_range_holds_w_but_not_the_work_of_others(filled: L
     assert filled.watermark() == 6
 
 
+def test_57_while_a_file_of_unknown_range_is_there_no_look_is_idle(lake: Lakes) -> None:
+    made = lake()
+    made.days(0, 1)
+    (made.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
+    made.look()
+    assert pieces(made.look().plan()) == [("APPEND", [0, 1])]
+    made.clock.now += 10 * DAY
+    assert pieces(made.look().plan()) == [("APPEND", [0, 1])]
+
+
 def test_58_a_table_with_no_view_is_not_even_glanced_at(lake: Lakes) -> None:
     made = lake(dimensions=["unused"])
     shutil.rmtree(made.folder / "unused")
@@ -194,6 +205,21 @@ def test_62_a_change_beside_a_missing_file_waits_and_says_for_what(lake: Lakes) 
     assert "frozen: 1 of its files are gone (day-0.parquet)" in plan.waiting[0].reason
 
 
+@pytest.mark.parametrize("times", [[day(1)], []], ids=["moved", "emptied"])
+def test_62_a_file_rewritten_in_place_is_changed_and_not_gone(lake: Lakes, times: list[datetime]) -> None:
+    made = lake(view(on_base_delete="freeze"))
+    made.write("a.parquet", [*through(0), *through(1)])
+    made.converge()
+    assert made.states(0, 1) == "VV"
+    made.write("a.parquet", times)
+    made.look()
+    assert made.states(0, 1) == "SS"
+    assert made.reason(0) == ("1 segment removed (a.parquet)")
+    row = made.row(0)
+    assert row is not None
+    assert not row.frozen
+
+
 def test_63_a_rollback_of_the_base_table_is_followed(filled: Lake) -> None:
     before = {path.name: path.read_bytes() for path in (filled.folder / "events").iterdir()}
     filled.write("day-2.parquet", through(2), value=7)
@@ -216,6 +242,9 @@ def test_64_downstream_waits_while_upstream_is_stale_and_then_follows_with_exact
     made.write("late.parquet", [day(1)])
     plan = made.look("daily").plan()
     assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), pieces(plan)) == ("VSV", "VVV", [])
+    assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
+        (1, "waits for v 1970-01-02, which is STALE")
+    ]
     made.refresh("v")
     assert made.planned("daily") == [("OVERWRITE", [1])]
     made.converge()
@@ -250,13 +279,36 @@ def test_85_a_changed_dimension_makes_every_bucket_stale_once(lake: Lakes) -> No
     assert (made.states(0, 1), made.version()) == ("VV", version)
 
 
-def test_85_a_dimension_with_a_broken_file_makes_the_view_wait_and_names_it(lake: Lakes) -> None:
-    made = lake(view(sql=JOINED, dimensions=["zones"]), dimensions=["zones"])
+def joined(lake: Lakes, **options: object) -> Lake:
+    made = lake(view(sql=JOINED, dimensions=["zones"]), dimensions=["zones"], **options)
+    made.write("z.parquet", [day(0)], table="zones")
+    made.days(0, 1)
+    made.converge()
+    return made
+
+
+def test_85_a_dimensions_broken_file_makes_its_views_stale_and_fails_their_buckets(lake: Lakes) -> None:
+    made = joined(lake)
     (made.folder / "zones" / "z.parquet").write_bytes(b"PAR1 but not really")
-    made.days(0)
+    assert pieces(made.look().plan()) == []
+    assert (made.states(0, 1), made.reason(0)) == ("SS", "dimension zones changed")
+    made.refresh()
+    record = made.snapshot().attempts[0]
+    assert record.last_error is not None
+    assert "dimension zones: file z.parquet: it can't be read" in record.last_error
+    made.write("z.parquet", [day(0)], table="zones")
+    assert made.refresh() == {0: "reverted", 1: "reverted"}
+
+
+def test_85_a_dimension_that_is_being_written_is_waited_for(lake: Lakes) -> None:
+    made = joined(lake, table={"settle": "10s"})
+    path = made.write("z.parquet", [day(0)], value=5, table="zones")
+    made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 9_000
     plan = made.look().plan()
-    assert pieces(plan) == []
-    assert "dimension zones: file z.parquet" in plan.waiting[0].reason
+    assert (made.states(0, 1), pieces(plan)) == ("SS", [])
+    assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
+    made.clock.now += 10_000
+    assert made.planned() == [("OVERWRITE", [0, 1])]
 
 
 def test_88_a_look_that_only_restores_the_sources_end_moves_w(filled: Lake) -> None:
@@ -358,6 +410,17 @@ def test_98_buckets_of_an_unreadable_file_fail_and_are_not_rebuilt_without_it(fi
     assert filled.states(0, 1, 2, 3) == "VVVV"
 
 
+def test_98_a_broken_file_whose_range_was_forgotten_still_has_the_one_it_was_read_with(filled: Lake) -> None:
+    filled.write("late.parquet", [day(1)])
+    filled.converge()
+    filled.damage("late.parquet")
+    inventory = Inventory(filled.store.database, filled.tables["events"].inventory.table)  # type: ignore[attr-defined]
+    inventory.forget([name for name, _ in inventory.known()])
+    plan = filled.look().plan()
+    assert (filled.states(0, 1, 2, 3), pieces(plan)) == ("VSVV", [])
+    assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
+
+
 @pytest.mark.parametrize("bucket", ["1w", "1mo"])
 def test_100_week_and_month_buckets_hold_their_days_before_1970_too(lake: Lakes, bucket: str) -> None:
     sql = HOURLY.replace("'hour'", "'day'")
@@ -443,6 +506,14 @@ def test_a_dry_look_sees_the_same_and_writes_nothing(filled: Lake) -> None:
     dry = pieces(filled.dry().plan())
     assert (filled.version(), filled.states(1)) == (version, "V")
     assert dry == filled.planned() == [("OVERWRITE", [1]), ("APPEND", [4])]
+
+
+def test_a_second_round_sees_what_came_after_the_first(filled: Lake) -> None:
+    watch = filled.watch()
+    watch.round()
+    filled.write("late.parquet", [day(1)])
+    watch.round()
+    assert filled.states(0, 1, 2, 3) == "VSVV"
 
 
 def test_the_reason_names_a_few_files_and_counts_the_rest(filled: Lake) -> None:

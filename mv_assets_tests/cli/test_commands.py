@@ -275,10 +275,41 @@ def test_status_says_why_a_bucket_is_stale(filled: Lake) -> None:
 def test_status_of_a_changed_definition_is_stale_with_that_reason(filled: Lake) -> None:
     filled.view(sql=DAILY.replace("count(*)", "count(pickup_at)"))
     assert "the project declares definition" in filled.said("status")
-    filled.said("mark", "daily", "--bucket", "2024-01-02")
+    with filled.driver() as driver:
+        driver.outlook("daily")
     (view,) = filled.json("status")["views"]
     assert view["counts"] == {"VALID": 0, "STALE": 3}
     assert view["buckets"][0]["stale_reason"] == "the view's definition changed"
+
+
+def test_mark_does_not_put_another_definition_in_force_by_the_way(filled: Lake) -> None:
+    rows = filled.rows()
+    filled.view(sql=DAILY.replace("count(*)", "count(pickup_at)"))
+    assert "nothing was marked" in filled.refused("mark", "daily", "--bucket", "2024-01-02")
+    assert filled.rows() == rows
+
+
+def test_status_names_a_file_that_holds_the_watermark_and_exits_with_1(filled: Lake) -> None:
+    (filled.root / "trips/noise.parquet").write_bytes(b"no parquet")
+    with filled.driver() as driver:
+        driver.outlook("daily")
+    assert "trips: file noise.parquet: it can't be read as Parquet" in filled.said("status", code=1)
+
+
+def test_a_broken_table_of_another_view_does_not_stop_a_plan(filled: Lake) -> None:
+    filled.project["tables"].append({"name": "gone", "path": "nowhere", "time_column": "at"})
+    filled.save()
+    assert "nothing to do" in filled.said("plan", "daily")
+    assert "tables.gone.path" in filled.refused("plan")
+
+
+def test_buckets_that_wait_for_the_same_share_a_line_only_if_they_are_neighbours(filled: Lake) -> None:
+    for number in (1, 3):
+        filled.day(number, "late.parquet" if number == 1 else "later.parquet")
+        with filled.driver() as driver:
+            driver.fail("daily", "the same error")
+    waiting = [line for line in filled.said("plan").splitlines() if "backing off" in line]
+    assert not any(" to " in line.split("backing")[0] for line in waiting)
 
 
 def test_status_with_a_failed_bucket_names_it_and_exits_with_1(filled: Lake) -> None:

@@ -9,6 +9,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from mv_assets.errors import TableRefused
 from mv_assets.state.model import EMPTY
 from mv_assets.tables.listing import ALWAYS, Broken
 from mv_assets.tables.local import LocalFolder
@@ -249,11 +250,30 @@ def columns_of(lake: Lake) -> Lake:
     return lake
 
 
-def test_columns_are_those_of_the_last_file_and_all_that_are_wanted(columns_of: Lake) -> None:
+def test_columns_are_those_of_a_few_files_and_all_that_are_wanted(columns_of: Lake) -> None:
     table = columns_of.table()
-    assert table.columns() == {"ts": "timestamp", "new": "double"}
+    found = table.columns()
+    assert found is not None
+    assert (found["ts"], found["new"]) == ("timestamp", "double")
     wanted = table.columns(frozenset({"RARE", "old", "nowhere"}))
     assert wanted == {"ts": "timestamp", "new": "double", "old": "bigint", "rare": "string"}
+
+
+def test_one_file_of_another_type_does_not_change_the_tables_type(lake: Lake) -> None:
+    for name in "abcd":
+        lake.write(f"{name}.parquet", 1)
+    put(lake.root / "e.parquet", content("1", kind=pa.string()))
+    assert lake.table().columns(frozenset({"ts"})) == {"ts": "timestamp_ntz"}
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"), [("_delta_log/0.json", "delta"), ("metadata/version-hint.text", "iceberg")]
+)
+def test_a_folder_with_a_log_is_no_folder_of_parquet_files(lake: Lake, log: str, kind: str) -> None:
+    lake.write("a.parquet", 1)
+    put(lake.root / log, b"{}")
+    with pytest.raises(TableRefused, match=f"format: {kind}"):
+        lake.look()
 
 
 def test_a_broken_file_does_not_hide_the_columns_of_others(columns_of: Lake) -> None:

@@ -32,6 +32,7 @@ class Lake:
         self.root = root
         self.tables: list[dict[str, Any]] = []
         self.views: list[dict[str, Any]] = []
+        self.conf: dict[str, str] = {}
 
     def write(self, name: str, columns: Mapping[str, pa.Array], file: str = "a.parquet") -> None:
         path = self.root / name / file
@@ -54,7 +55,11 @@ class Lake:
     @property
     def file(self) -> Path:
         path = self.root / "project.yaml"
-        path.write_text(yaml.safe_dump({"tables": self.tables, "views": self.views}, sort_keys=False))
+        path.write_text(
+            yaml.safe_dump(
+                {"spark": {"conf": self.conf}, "tables": self.tables, "views": self.views}, sort_keys=False
+            )
+        )
         return path
 
     def load(self) -> Catalog:
@@ -167,7 +172,7 @@ def test_a_time_column_of_the_wrong_type_is_refused_with_what_would_be_right(
         (pa.array([5]), "s", "timestamp_seconds(at)"),
         (pa.array([5]), "ms", "timestamp_millis(at)"),
         (pa.array([FIRST.date()]), None, "at"),
-        (pa.array([FIRST], pa.timestamp("ns")), None, "at"),
+        (pa.array([FIRST], pa.timestamp("us")), None, "at"),
         (pa.array([FIRST], pa.timestamp("ms", "Asia/Tokyo")), None, "at"),
     ],
 )
@@ -259,6 +264,31 @@ def test_mistakes_of_several_views_and_tables_come_at_once(lake: Lake) -> None:
     c = [mistake.what for mistake in caught.value.mistakes if mistake.where == "views.c.sql"]
     assert any("fair" in what for what in c)
     assert any("rand" in what for what in c)
+
+
+def test_a_time_column_that_spark_would_refuse_is_a_mistake(lake: Lake) -> None:
+    lake.write("odd", {"at": pa.array([FIRST], pa.timestamp("ns", "UTC"))})
+    lake.table("odd", time_column="at")
+    assert "at has type timestamp_nanos" in lake.wrong()["tables.odd.time_column"]
+
+
+def test_a_bad_bucket_does_not_hide_the_mistakes_of_the_sql(lake: Lake) -> None:
+    lake.view(bucket="7h", sql=f"{HOURLY} LIMIT 5")
+    assert set(lake.wrong()) == {"views.hourly.bucket", "views.hourly.sql"}
+
+
+def test_settings_of_spark_that_change_results_change_the_definition(lake: Lake) -> None:
+    lake.view()
+    before = lake.load().view("hourly").definition
+    lake.conf = {"spark.sql.shuffle.partitions": "7", "spark.executor.memory": "4g"}
+    assert lake.load().view("hourly").definition == before
+    lake.conf = {"spark.sql.ansi.enabled": "false"}
+    assert lake.load().view("hourly").definition != before
+
+
+def test_another_time_zone_than_utc_is_a_mistake(lake: Lake) -> None:
+    lake.conf = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert "buckets are in UTC" in lake.wrong()["spark"]
 
 
 def test_a_bad_setting_does_not_hide_the_mistakes_of_the_sql(lake: Lake) -> None:

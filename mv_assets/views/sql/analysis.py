@@ -19,6 +19,8 @@ from mv_assets.views.sql.columns import Resolver, output_names
 from mv_assets.views.sql.decomposition import Decomposition
 from mv_assets.views.sql.functions import refused_functions
 from mv_assets.views.sql.grain import GRAINS, fits
+from mv_assets.views.sql.literals import refused_literals
+from mv_assets.views.sql.order import refused_orders
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, Reading, read
 from mv_assets.views.sql.source import Source
 from mv_assets.views.sql.tables import table_mistakes
@@ -31,7 +33,8 @@ _RESERVED = "_mv"
 class ViewSql:
     """A view's SQL that may be computed bucket by bucket.
 
-    `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords.
+    `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords; it is for
+    comparison, as in the definition's hash, and what runs is the SQL as declared.
     `grain` is what the output time column is truncated to, None for raw instants. `used` has the columns
     mentioned of each table read, in the schema's spelling; a name that several tables of unknown schema may
     have counts for each.
@@ -72,6 +75,8 @@ def _analyse(
     mistakes = [
         *refused_clauses(select),
         *refused_functions(select, reading.tokens),
+        *refused_literals(reading.tokens),
+        *refused_orders(select),
         *table_mistakes(select, resolver.tables, base, dimensions),
         *_unreached(select, resolver),
         *(Mistake("sql", complaint) for complaint in resolver.complaints),

@@ -38,6 +38,10 @@ def refused_clauses(select: exp.Select) -> list[Mistake]:
         isinstance(node, exp.CTE) and not isinstance(node.this, (exp.Query, exp.Values)) for node in nodes
     ):
         found.append(f"a statement inside WITH {_OUTSIDE}")
+    if any(isinstance(node, exp.Join) and node.method == "NATURAL" for node in nodes):
+        found.append(
+            "NATURAL JOIN means another join once both tables get a column of one name; join with USING or ON"
+        )
     if any(isinstance(node, exp.Star) and not _is_counted(node) for node in nodes):
         found.append("`*` would change the view whenever a table gets a column; name the columns")
     if any(isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func) for node in nodes):

@@ -86,11 +86,8 @@ class Resolver:
         self._relation(join.this, scope)
         left, right = scope.relations[:before], scope.relations[before:]
         if join.method == "NATURAL":
-            if any(relation.columns is None for relation in scope.relations):
-                scope.merged.add(None)
-            for name in _all_columns(left) & _all_columns(right):
-                scope.merged.add(name)
-                self._merge(name, left, right)
+            # Refused as such, so its columns need not be called ambiguous too.
+            scope.merged.add(None)
         for identifier in join.args.get("using") or ():
             scope.merged.add(identifier.name.lower())
             self._merge(identifier.name, left, right)
@@ -229,10 +226,6 @@ def _renamed(node: exp.Expr, given: Columns) -> Columns:
     alias = node.args.get("alias")
     columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     return spelled(column.name for column in columns) if columns else given
-
-
-def _all_columns(relations: Iterable[Relation]) -> set[str]:
-    return {name for relation in relations for name in relation.columns or ()}
 
 
 def _no_column(name: str, relations: Iterable[Relation]) -> str:

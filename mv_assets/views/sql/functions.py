@@ -9,27 +9,11 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import Mistake
+from mv_assets.views.sql.calls import Call, calls
 from mv_assets.views.sql.spark_functions import BUILT_IN, names
 from mv_assets.views.sql.wording import did_you_mean
 
 _SORTING = frozenset({"sort_array", "array_sort", "size", "cardinality", "array_size"})
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function call as the tokens show it: sqlglot's tree renames functions.
-
-    `inside` is the function whose first argument the call is, `alone` says that it is the only one.
-    """
-
-    name: str
-    arguments: int
-    first: TokenType
-    last: TokenType
-    inside: str
-    alone: bool
-    within_group: bool
-    ordered_window: bool
 
 
 def _never(_: Call) -> bool:
@@ -47,14 +31,15 @@ class Refusal:
 
 
 def _sorted(call: Call) -> bool:
-    return call.inside in _SORTING and (call.alone or call.inside == "sort_array")
+    # sort_array's second argument is a direction, that of array_sort an order in which values may tie.
+    return call.inside in _SORTING and call.then in ({")", ","} if call.inside == "sort_array" else {")"})
 
 
 # From DESCRIBE FUNCTION EXTENDED of Spark 4.3: all that it calls non-deterministic, and all that answers from
 # the clock, the session, the files' layout or the outside. A bucket computed again must come out the same.
 REFUSALS = (
     Refusal(
-        names("now curdate current_date current_time current_timestamp localtimestamp"),
+        names("now curdate current_date current_time current_timestamp localtime localtimestamp"),
         "reads the clock",
         "use the table's time column",
     ),
@@ -94,7 +79,8 @@ REFUSALS = (
         names("first first_value last last_value any_value"),
         "depends on the order in which rows arrive",
         "use min or max, or a window with ORDER BY",
-        unless=lambda call: call.ordered_window,
+        # order.py looks at the window.
+        unless=lambda call: call.windowed,
     ),
     Refusal(
         names("collect_list collect_set collect_union array_agg"),
@@ -106,6 +92,7 @@ REFUSALS = (
         names("listagg string_agg"),
         "depends on the order in which rows arrive",
         "add WITHIN GROUP (ORDER BY ...)",
+        # order.py looks at the keys.
         unless=lambda call: call.within_group,
     ),
     Refusal(
@@ -158,6 +145,8 @@ BARE = {
     "current_time": exp.CurrentTime,
     "current_user": exp.CurrentUser,
     "session_user": exp.SessionUser,
+    "current_path": None,
+    "localtime": None,
     "user": None,
 }
 
@@ -170,7 +159,7 @@ def refusal(name: str) -> Mistake:
 def refused_functions(select: exp.Select, tokens: Sequence[Token]) -> list[Mistake]:
     """Every function that is not Spark's own, or whose answer another run may not repeat."""
     called = {
-        call.name for call in _calls(tokens) if call.name in _REFUSAL and not _REFUSAL[call.name].unless(call)
+        call.name for call in calls(tokens) if call.name in _REFUSAL and not _REFUSAL[call.name].unless(call)
     }
     # sqlglot makes these of other functions too.
     words = {token.text.lower() for token in tokens}
@@ -186,36 +175,3 @@ def refused_functions(select: exp.Select, tokens: Sequence[Token]) -> list[Mista
         Mistake("sql", f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
         for name in unknown
     ]
-
-
-def _calls(tokens: Sequence[Token]) -> list[Call]:
-    closing: dict[int, int] = {}
-    commas: dict[int, int] = {}
-    opened: list[int] = []
-    for place, token in enumerate(tokens):
-        if token.token_type is TokenType.L_PAREN:
-            opened.append(place)
-            commas[place] = 0
-        elif token.token_type is TokenType.R_PAREN and opened:
-            closing[opened.pop()] = place
-        elif token.token_type is TokenType.COMMA and opened:
-            commas[opened[-1]] += 1
-    return [_call(tokens, start, end, commas[start], closing) for start, end in closing.items() if start]
-
-
-def _call(tokens: Sequence[Token], start: int, end: int, commas: int, closing: dict[int, int]) -> Call:
-    after = [token.text.upper() for token in tokens[end + 1 : end + 6]]
-    nulls = 2 if after[1:2] == ["NULLS"] else 1 if after[:1] in (["IGNORE NULLS"], ["RESPECT NULLS"]) else 0
-    window = end + nulls + 2 if after[nulls : nulls + 2] == ["OVER", "("] else end
-    return Call(
-        name=tokens[start - 1].text.lower(),
-        arguments=0 if end == start + 1 else commas + 1,
-        first=tokens[start + 1].token_type,
-        last=tokens[end - 1].token_type,
-        inside=tokens[start - 3].text.lower() if start > 2 and tokens[start - 2].text == "(" else "",  # noqa: PLR2004
-        alone=after[:1] == [")"],
-        within_group=after[:1] == ["WITHIN"] or after[:1] == ["WITHIN GROUP"],
-        ordered_window=any(
-            token.token_type is TokenType.ORDER_BY for token in tokens[window : closing.get(window, window)]
-        ),
-    )

@@ -18,7 +18,8 @@ from mv_assets.views.sql.wording import short
 
 SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError)
 _SPARK = Dialect.get_or_raise("spark")
-_QUOTES = ("'", '"', "`")
+_TEXT_QUOTES = ("'", '"')
+_QUOTES = (*_TEXT_QUOTES, "`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,9 @@ class Reading:
 
 def read(sql: str) -> Reading | Mistake:
     """The one SELECT that `sql` is."""
+    if "${" in sql:
+        what = "holds `${`, which Spark replaces with a setting of whoever runs it; write the value itself"
+        return Mistake("sql", f"the SQL {what}")
     try:
         with _quiet():
             tokens = _SPARK.tokenize(sql)
@@ -124,7 +128,7 @@ def _text(sql: str, tokens: Sequence[Token], select: exp.Select) -> str:
     """
     names = {identifier.name for identifier in select.find_all(exp.Identifier)}
     words: list[str] = []
-    last = -1
+    last, end = -1, -1
     for token in tokens:
         # A literal such as 10L comes as three tokens over the same text.
         if token.start == last:
@@ -132,5 +136,10 @@ def _text(sql: str, tokens: Sequence[Token], select: exp.Select) -> str:
         last = token.start
         word = sql[token.start : token.end + 1]
         spelled = word in names or any(quote in word for quote in _QUOTES)
-        words.append(word if spelled else " ".join(word.upper().split()))
+        if token.start == end + 1 and word[0] in _TEXT_QUOTES and words[-1].endswith(word[0]):
+            # 'it''s' holds a quote, 'it' 's' is its.
+            words[-1] += word
+        else:
+            words.append(word if spelled else " ".join(word.upper().split()))
+        end = token.end
     return " ".join(words)

@@ -21,6 +21,7 @@ def table_mistakes(
     mistakes = [
         _odd_table(table) for table in tables if not isinstance(table.this, exp.Identifier) or table.db
     ]
+    mistakes += [_listed_columns(table) for table in read if _lists_columns(table)]
     for name in sorted(names - known):
         meant = closest(name, known)
         question = f"did you mean {meant}? Otherwise add" if meant else "add"
@@ -51,6 +52,20 @@ def _odd_table(table: exp.Table) -> Mistake:
     return Mistake(
         "sql", f"{text} is a table function, not a table of the project; declare a table and join it"
     )
+
+
+def _lists_columns(table: exp.Table) -> bool:
+    node: exp.Expr | None = table
+    while isinstance(node, (exp.Table, exp.Subquery)):
+        if node.alias_column_names:
+            return True
+        node = node.parent
+    return False
+
+
+def _listed_columns(table: exp.Table) -> Mistake:
+    what = f"the columns of {table.name} are renamed by their place, which changes when it gets another"
+    return Mistake("sql", f"{what}; use its own names, with AS in a SELECT")
 
 
 def _base_mistakes(select: exp.Select, found: Sequence[exp.Table], base: Source) -> list[Mistake]:
