@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from mv_assets.errors import RowsMoved
-from mv_assets.state import rules
+from mv_assets.state import declaring, rules
 from mv_assets.state.model import (
     Attempt,
     DataFile,
@@ -25,7 +25,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Alive, Log, beat, claim, own, uncollected, write_rows
+from mv_assets.state.write import Alive, Log, beat, changes, claim, own, uncollected, write_rows
 from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
@@ -55,26 +55,7 @@ class PartitionManager:
             Fenced: the definition is an earlier one.
 
         """
-
-        def step(tx: MapWriter) -> Header:
-            before = tx.header()
-            if before is None:
-                after = rules.start_view(view)
-                tx.put_header(None, after)
-                tx.put_definition(view.definition, view.width, after.version)
-                tx.put_events([self._log.of_view(Operation.DECLARE, after.version, None)])
-                return after
-            taken = rules.declare(before, tx.history(), view)
-            if taken is not None:
-                tx.put_definition(view.definition, view.width, before.version + 1)
-                return self._change_definition(tx, before, taken, Operation.TAKE_OVER)
-            extended = rules.extend(before, view.start)
-            if extended is None:
-                return before
-            brought_in = self._uncovered(before, extended)
-            return write_rows(tx, self._log, before, extended, {}, brought_in, Operation.EXTEND)
-
-        return self._transact(view.view, "declare", step)
+        return self._transact(view.view, "declare", lambda tx: declaring.declare(tx, self._log, view))
 
     def adopt(self, view: str, definition: str) -> Header:
         """Go back to an earlier definition on purpose.
@@ -83,26 +64,11 @@ class PartitionManager:
             UnknownDefinition: the view never had it.
 
         """
-
-        def step(tx: MapWriter) -> Header:
-            before = tx.known_header()
-            after = rules.adopt(before, tx.history(), definition)
-            return before if after is None else self._change_definition(tx, before, after, Operation.ADOPT)
-
-        return self._transact(view, "adopt", step)
+        return self._transact(view, "adopt", lambda tx: declaring.adopt(tx, self._log, definition))
 
     def drop(self, view: str, why: str | None = None) -> None:
         """Make the whole view VACANT. Its generations are garbage from this version on."""
-
-        def step(tx: MapWriter) -> None:
-            before = tx.known_header()
-            tx.delete_rows()
-            tx.bury_all(before.version + 1)
-            tx.put_look(None)
-            tx.put_events([self._log.of_view(Operation.DROP, before.version + 1, why)])
-            tx.put_header(before, rules.written(rules.drop(before)))
-
-        self._transact(view, "drop", step)
+        self._transact(view, "drop", lambda tx: declaring.drop(tx, self._log, why))
 
     def mark_stale(self, view: Declaration, marks: Mapping[int, Mark]) -> list[int]:
         """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""
@@ -145,7 +111,7 @@ class PartitionManager:
             else:
                 wanted, rows = asked, tx.rows(asked)
                 after = (rules.extend(before, asked[0]) if extend else None) or before
-                fresh = {row.bucket: row for row in self._uncovered(before, after)}
+                fresh = {row.bucket: row for row in declaring.brought_in(before, after)}
             forced = {bucket: rules.force(rows.get(bucket), after, bucket, reason) for bucket in wanted}
             tx.end_attempts(wanted)
             write_rows(tx, self._log, before, after, rows, (fresh | forced).values())
@@ -160,7 +126,7 @@ class PartitionManager:
 
         def step(tx: MapWriter, before: Header) -> list[int]:
             rows = tx.rows(sights)
-            reverted = _changes({b: rules.revert(rows.get(b), before, sight) for b, sight in sights.items()})
+            reverted = changes({b: rules.revert(rows.get(b), before, sight) for b, sight in sights.items()})
             if reverted:
                 tx.end_attempts(reverted)
                 write_rows(tx, self._log, before, before, rows, reverted.values(), Operation.REVERT)
@@ -285,7 +251,7 @@ class PartitionManager:
             # An attempt that no longer stands in the records was reported, forced or dropped meanwhile.
             records = {b: r for b, r in tx.attempts(errors).items() if r.generation == attempt.generation}
             rows = tx.rows(records)
-            failed = _changes({b: rules.fail(rows.get(b), before, b, attempt, errors[b]) for b in records})
+            failed = changes({b: rules.fail(rows.get(b), before, b, attempt, errors[b]) for b in records})
             tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
             if failed:
                 tx.put_attempts(
@@ -320,7 +286,7 @@ class PartitionManager:
             before = tx.known_header()
             uncollected(tx, copy)
             rows = tx.rows(buckets)
-            moved = _changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
+            moved = changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
             if not moved:
                 tx.leave_behind(copy)
                 return []
@@ -357,7 +323,7 @@ class PartitionManager:
         if as_of is not None:
             newer = {bucket for bucket, row in rows.items() if row.token > as_of}
             marks = {bucket: mark for bucket, mark in marks.items() if bucket not in newer}
-        marked = _changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
+        marked = changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
         if not marked and seen == before:
             return before, []
         after = write_rows(tx, self._log, before, seen, rows, marked.values())
@@ -365,39 +331,8 @@ class PartitionManager:
             tx.put_events([self._log.of_view(Operation.LOOK, after.version, "the source's end moved")])
         return after, list(marked)
 
-    def _change_definition(
-        self, tx: MapWriter, before: Header, after: Header, operation: Operation
-    ) -> Header:
-        """Rows of the other definition count as STALE from now on; of another width they mean nothing.
-
-        Rows that an adopted definition finds again were not looked at meanwhile: they are marked, and the
-        next plan reverts those that still match.
-        """
-        rows: dict[int, PartitionRow] = {}
-        if after.width != before.width:
-            tx.delete_rows()
-            tx.bury_all(before.version + 1)
-        elif operation is Operation.ADOPT:
-            rows = {row.bucket: row for row in tx.rows_between()}
-        event = Mark("its definition was adopted again")
-        marked = _changes({b: rules.mark(row, after, b, event) for b, row in rows.items()})
-        tx.end_attempts(tx.attempts())
-        tx.put_look(None)
-        tx.put_events([self._log.of_view(operation, before.version + 1, f"definition {after.definition}")])
-        return write_rows(tx, self._log, before, after, rows, marked.values())
-
-    def _uncovered(self, before: Header, after: Header) -> list[PartitionRow]:
-        """Buckets that an earlier start brings in below W: STALE without data, not silently missing."""
-        event = Mark("coverage was extended")
-        brought_in = after.buckets.between(after.start, before.start)
-        return list(_changes({b: rules.mark(None, after, b, event) for b in brought_in}).values())
-
     def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:
         """Success ends every attempt on a bucket, anything else only the caller's own."""
         tx.end_attempts(written)
         rest = [bucket for bucket in attempt.buckets if bucket not in written]
         tx.end_attempts(rest, only_of=attempt.generation)
-
-
-def _changes(decided: Mapping[int, PartitionRow | None]) -> dict[int, PartitionRow]:
-    return {bucket: row for bucket, row in decided.items() if row is not None}

@@ -153,3 +153,8 @@ def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:
     if before is None or before.state is not after.state:
         return Operation.MARK
     return Operation.FREEZE if after.frozen else Operation.THAW
+
+
+def changes(decided: Mapping[int, PartitionRow | None]) -> dict[int, PartitionRow]:
+    """The rows that a rule changed, of all that it decided on."""
+    return {bucket: row for bucket, row in decided.items() if row is not None}

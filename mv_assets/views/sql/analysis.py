@@ -33,11 +33,11 @@ _RESERVED = "_mv"
 class ViewSql:
     """A view's SQL that may be computed bucket by bucket.
 
-    `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords; it is for
-    comparison, as in the definition's hash, and what runs is the SQL as declared.
-    `grain` is what the output time column is truncated to, None for raw instants. `used` has the columns
-    mentioned of each table read, in the schema's spelling; a name that several tables of unknown schema may
-    have counts for each.
+    `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords; it is
+    there to be compared, as by the definition's hash, and the executor runs the SQL as declared. `grain` is
+    what the output time column is truncated to, None for raw instants. `used` has the columns mentioned of
+    each table read, in the schema's spelling; a name that several tables of unknown schema may have counts
+    for each.
     """
 
     sql: str

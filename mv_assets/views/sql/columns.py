@@ -113,7 +113,7 @@ class Resolver:
             if node.alias:
                 source = inner[0].source if len(inner) == 1 else None
                 columns = inner[0].columns if len(inner) == 1 else None
-                scope.relations[before:] = [Relation(node.alias, columns, source)]
+                scope.relations[before:] = [Relation(node.alias, _renamed(node, columns), source)]
         elif isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Query):
             self._expressions(node.this, scope, {})
             scope.relations.append(Relation(node.alias, _renamed(node, None)))

@@ -11,9 +11,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from mv_assets.errors import Mistake
 from mv_assets.views.sql.wording import short
 
-# As Spark's convertSpecialTimestamp and convertSpecialDate, but any one word may be a zone.
+# As Spark's convertSpecialTimestamp and convertSpecialDate have it: a zone may follow, but not `now`.
 _CLOCK = re.compile(
-    r"\s*(now|(today|yesterday|tomorrow)(\s*[+-].*|\s+\S+)?)\s*", flags=re.IGNORECASE | re.DOTALL
+    r"\s*(now|(today|yesterday|tomorrow)(\s*[+-]\d\S*|\s+(?-i:[A-Z])\S*)?)\s*", flags=re.IGNORECASE
 )
 
 

@@ -34,7 +34,7 @@ class Reading:
 def read(sql: str) -> Reading | Mistake:
     """The one SELECT that `sql` is."""
     if "${" in sql:
-        what = "holds `${`, which Spark replaces with a setting of whoever runs it; write the value itself"
+        what = "holds `${`, which Spark replaces with a setting of its session; write the value itself"
         return Mistake("sql", f"the SQL {what}")
     try:
         with _quiet():

@@ -54,14 +54,26 @@ def test_layout_comments_and_keyword_case_do_not_change_the_normalised_text(sql:
         ("fare AS x", "fare AS X"),
         ("CAST(fare AS int) AS x", "try_cast(fare AS int) AS x"),
         (
-            "listagg(zone_id) WITHIN GROUP (ORDER BY fare) AS x",
-            "listagg(zone_id, ',') WITHIN GROUP (ORDER BY fare) AS x",
+            "listagg(fare) WITHIN GROUP (ORDER BY fare) AS x",
+            "listagg(fare, ',') WITHIN GROUP (ORDER BY fare) AS x",
         ),
+        ("'it''s' AS x", "'it' 's' AS x"),
+        ("'it''s' AS x", "'it'/**/'s' AS x"),
+        ('"a""b" AS x', '"a" "b" AS x'),
+        ("'a''''b' AS x", "'a''' 'b' AS x"),
     ],
 )
 def test_a_change_that_may_change_rows_changes_the_normalised_text(one: str, other: str) -> None:
     texts = {view_of(f"SELECT pickup_at AS hour, {x} FROM trips GROUP BY ALL").sql for x in (one, other)}
     assert len(texts) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("'it' 's'", "'it'  /* x */\n's'"), ("'it''s'", " 'it''s' "), ("'a', 'b'", "'a','b'")]
+)
+def test_layout_between_texts_does_not_change_the_normalised_text(one: str, other: str) -> None:
+    texts = {view_of(f"SELECT pickup_at AS hour, coalesce({x}) AS y FROM trips").sql for x in (one, other)}
+    assert len(texts) == 1
 
 
 def test_the_normalised_text_means_the_same_and_is_its_own_normal_form() -> None:
@@ -112,6 +124,10 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("SELECT 'abc", "a ' at line 1, column 8 that is never closed"),
         ("SELECT `abc", "a ` at line 1, column 8 that is never closed"),
         ("SELECT pickup_at /* x", "close every comment"),
+        ("SELECT pickup_at AS hour, '${env:HOME}' AS h FROM trips", "holds `${`"),
+        ("SELECT pickup_at AS hour FROM trips WHERE zone_id = ${zone}", "holds `${`"),
+        ("SELECT pickup_at AS hour FROM ${table}", "holds `${`"),
+        ("SELECT pickup_at AS hour FROM trips -- ${spark.x}", "holds `${`"),
         ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "nested too deeply"),
         ("SELECT pickup_at AS hour, " + " + ".join(["1"] * 20000) + " AS n FROM trips", "fewer levels"),
     ],
@@ -141,7 +157,9 @@ def test_a_select_in_parentheses_is_a_select() -> None:
         ("FROM trips UNPIVOT (v FOR k IN (zone_id, fare))", "PIVOT"),
         ("FROM trips WHERE zone_id = ?", "parameter"),
         ("FROM trips WHERE zone_id = :zone", "parameter"),
-        ("FROM trips WHERE zone_id = ${zone}", "parameter"),
+        ("FROM trips t NATURAL JOIN zones z", "NATURAL JOIN"),
+        ("FROM trips t NATURAL LEFT JOIN zones z", "NATURAL JOIN"),
+        ("FROM trips WHERE zone_id IN (SELECT 1 FROM zones a NATURAL JOIN zones b)", "NATURAL JOIN"),
         ("FROM trips VERSION AS OF 3", "time travel"),
         ("FROM trips TIMESTAMP AS OF '2024-01-01'", "time travel"),
         (", * FROM trips", "name the columns"),

@@ -135,12 +135,18 @@ def test_at_most_eight_columns_are_listed() -> None:
     ]
 
 
-def test_columns_joined_by_using_or_natural_are_not_ambiguous() -> None:
-    for join in ("JOIN zones USING (zone_id)", "NATURAL JOIN zones", "LEFT JOIN zones USING (ZONE_ID)"):
+def test_columns_joined_by_using_are_not_ambiguous() -> None:
+    for join in ("JOIN zones USING (zone_id)", "LEFT JOIN zones USING (ZONE_ID)"):
         assert view_of(f"SELECT pickup_at AS hour, zone_id FROM trips {join}").used == {
             "trips": {"pickup_at", "zone_id"},
             "zones": {"zone_id"},
         }
+
+
+def test_a_natural_join_is_refused_without_calling_its_columns_ambiguous() -> None:
+    assert whats("SELECT pickup_at AS hour, zone_id FROM trips NATURAL JOIN zones") == [
+        "NATURAL JOIN means another join once both tables get a column of one name; join with USING or ON"
+    ]
 
 
 def test_nothing_is_guessed_about_a_table_of_unknown_schema() -> None:

@@ -79,7 +79,6 @@ def test_the_base_is_read_once_in_the_view_s_own_from(sql: str, sentence: str) -
         "trips t, zones z",
         "trips t LEFT SEMI JOIN zones z ON true",
         "trips t LEFT ANTI JOIN zones z ON true",
-        "trips t NATURAL JOIN zones z",
         "zones z JOIN trips t ON true",
         "zones z, trips t",
         "zones z RIGHT JOIN trips t ON true",
@@ -114,6 +113,22 @@ def test_joins_that_make_rows_without_a_base_row_are_refused(relations: str, joi
     dimensions = [source for source in BOTH if source.name in relations]
     what = only(f"SELECT t.pickup_at AS hour FROM {relations}", dimensions=dimensions).what
     assert what == f"{join} gives rows that come from no row of trips; write FROM trips LEFT JOIN ..."
+
+
+@pytest.mark.parametrize(
+    "relations",
+    [
+        "trips JOIN zones z(a, b) ON a = 1",
+        "trips JOIN zones AS z(a, b) ON a = 1",
+        "trips JOIN (zones) z(a, b) ON a = 1",
+        "trips JOIN (SELECT a FROM zones q(a, b)) z ON a = 1",
+    ],
+)
+def test_columns_of_a_table_are_not_renamed_by_their_place(relations: str) -> None:
+    assert only(f"SELECT pickup_at AS hour FROM {relations}").what == (
+        "the columns of zones are renamed by their place, which changes when it gets another; "
+        "use its own names, with AS in a SELECT"
+    )
 
 
 @pytest.mark.parametrize("kind", ["LEFT SEMI", "LEFT ANTI"])
