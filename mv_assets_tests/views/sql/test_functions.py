@@ -48,6 +48,12 @@ def test_a_clock_or_session_function_is_caught_without_parentheses(name: str) ->
     assert only(f"SELECT pickup_at AS hour FROM trips WHERE {name} IS NULL").what.startswith(f"{name} ")
 
 
+@pytest.mark.parametrize("call", ["localtime", "LOCALTIME", "localtime()", "localtime(3)"])
+def test_localtime_reads_the_clock(call: str) -> None:
+    said = whats(f"SELECT pickup_at AS hour, {call} AS x FROM trips")
+    assert said == ["localtime reads the clock; use the table's time column"]
+
+
 def test_a_refused_function_is_caught_inside_subqueries_and_ctes() -> None:
     cte = "WITH z AS (SELECT borough FROM zones WHERE rand() < 1)"
     assert only(f"{cte} SELECT pickup_at AS hour, borough FROM trips, z").what.startswith("rand ")
