@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -12,12 +13,12 @@ from typing import ClassVar
 import farmhash
 import pyarrow as pa
 
-from mv_assets.tables.fingerprint import signed
 from mv_assets.tables.folders import Entry, Walk, hidden
 
 _ATTEMPTS = 5
 _NUMBERS = struct.Struct("<qqqQ").pack
 _KIND, _REGULAR = 0o170000, 0o100000
+_SIGN, _WRAP = 1 << 63, 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +82,52 @@ class LocalFolder:
         walk = Walk()
         # With each folder, the real paths of those that links were followed from.
         folders: list[tuple[str, str, tuple[str, ...]]] = [("", self.root, ())]
-        everything = self.pattern == "*"
         while folders:
             prefix, folder, links = folders.pop()
             with os.scandir(folder) as listed:
-                for entry in listed:
-                    base = entry.name
-                    if (base[0] in "._" or base[-1] == "_") and hidden(base):
-                        continue
-                    if _is_folder(entry):
-                        followed = _followed(entry.path, links) if entry.is_symlink() else links
-                        folders.append((f"{prefix}{base}/", entry.path, followed))
-                    elif everything or fnmatchcase(base, self.pattern):
-                        _add_local(walk, prefix + base, entry)
+                for inside in self._add(walk, prefix, listed):
+                    followed = _followed(inside.path, links) if inside.is_symlink() else links
+                    folders.append((f"{prefix}{inside.name}/", inside.path, followed))
         return walk
 
+    def _add(self, walk: Walk, prefix: str, listed: Iterable[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+        """`Walk.add` of a folder's files, without a value in between: this is a look's innermost loop."""
+        names, identities = walk.names.append, walk.identities.append
+        sizes, changed = walk.sizes.append, walk.changed.append
+        everything = self.pattern == "*"
+        for entry in listed:
+            base = entry.name
+            if (base[0] in "._" or base[-1] == "_") and hidden(base):
+                continue
+            name = prefix + base
+            try:
+                if entry.is_dir():
+                    yield entry
+                    continue
+                if not everything and not fnmatchcase(base, self.pattern):
+                    continue
+                found = entry.stat()
+                identity = _identity(name, found)
+            except (OSError, UnicodeEncodeError) as error:
+                _note(walk, name, entry, error)
+                continue
+            if found.st_mode & _KIND != _REGULAR:
+                walk.unusable[name] = "it is not a regular file"
+                continue
+            names(name)
+            identities(identity)
+            sizes(found.st_size)
+            changed(found.st_ctime_ns // 1_000_000)
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return False
-        raise
+
+def _note(walk: Walk, name: str, entry: os.DirEntry[str], error: OSError | UnicodeEncodeError) -> None:
+    """What is gone is no file; a link to nothing, or a name that is no text, is one that can't be read."""
+    if isinstance(error, UnicodeEncodeError):
+        walk.unusable[ascii(name)] = "its name is not valid UTF-8, so Spark can't open it; rename it"
+    elif error.errno not in (errno.ENOENT, errno.ELOOP):
+        raise error
+    elif entry.is_symlink():
+        walk.unusable[name] = "it is a link that points to nothing"
 
 
 def _followed(link: str, links: tuple[str, ...]) -> tuple[str, ...]:
@@ -115,33 +139,11 @@ def _followed(link: str, links: tuple[str, ...]) -> tuple[str, ...]:
     return (*links, found_in)
 
 
-def _add_local(walk: Walk, name: str, entry: os.DirEntry[str]) -> None:
-    """`Walk.add` of a file of this machine, without a value in between: this is a look's innermost step."""
-    try:
-        found = entry.stat()
-        if found.st_mode & _KIND != _REGULAR:
-            walk.unusable[name] = "it is not a regular file"
-            return
-        identity = _local_identity(name, found)
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ELOOP):
-            raise
-        if entry.is_symlink():
-            walk.unusable[name] = "it is a link that points to nothing"
-        return
-    except UnicodeEncodeError:
-        walk.unusable[ascii(name)] = "its name is not valid UTF-8, so Spark can't open it; rename it"
-        return
-    walk.names.append(name)
-    walk.identities.append(identity)
-    walk.sizes.append(found.st_size)
-    walk.changed.append(found.st_ctime_ns // 1_000_000)
-
-
-def _local_identity(name: str, found: os.stat_result) -> int:
+def _identity(name: str, found: os.stat_result) -> int:
     """Size and mtime can be forged back; inode and ctime can't."""
     numbers = _NUMBERS(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-    return signed(farmhash.fingerprint64(numbers + name.encode()))
+    value: int = farmhash.fingerprint64(numbers + name.encode())
+    return value - _WRAP if value >= _SIGN else value
 
 
 def _entry_at(path: str, name: str) -> Entry | None:
@@ -152,4 +154,4 @@ def _entry_at(path: str, name: str) -> Entry | None:
 
 
 def _local_entry(name: str, found: os.stat_result) -> Entry:
-    return Entry(_local_identity(name, found), found.st_size, found.st_ctime_ns // 1_000_000)
+    return Entry(_identity(name, found), found.st_size, found.st_ctime_ns // 1_000_000)
