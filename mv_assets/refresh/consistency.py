@@ -8,7 +8,7 @@ from dataclasses import replace
 from mv_assets.refresh.difference import difference, reason
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state import rules
-from mv_assets.state.model import Look, Mark, Segment, Snapshot
+from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
 
 # As many broken files as a person would read of.
 _MOST_BROKEN = 50
@@ -57,7 +57,8 @@ def look(
         # says less than there is to do, each look is a whole one.
         end, recheck = min(end, header.watermark - 1), now
     broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
-    return Look(sights.version, as_of, now, end, marks, recheck, broken)
+    rest = None if marks else _rest(snapshot)
+    return Look(sights.version, as_of, now, end, marks, recheck, broken, rest)
 
 
 def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
@@ -71,6 +72,16 @@ def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
     header = rules.see_source(header, seen.source_end)
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     return replace(snapshot, header=rules.climb(header, above), rows=rows)
+
+
+def _rest(snapshot: Snapshot) -> Rest | None:
+    header, rows = snapshot.header, snapshot.rows
+    if any(rules.effective_state(row, header) is not State.VALID for row in rows.values()):
+        return None
+    vacant = header.watermark
+    while vacant in rows:
+        vacant = header.buckets.next(vacant)
+    return Rest(vacant)
 
 
 def _marks(

@@ -85,7 +85,7 @@ class Imagined:
     def declare(self, view: Declaration) -> Pulse:
         imagined = self._declared(view)
         self._maps[view.view] = imagined
-        return Pulse(imagined.header, imagined.look, restless=True, vacant=imagined.header.start)
+        return Pulse(imagined.header, imagined.look)
 
     def snapshot(self, view: str) -> Snapshot:
         return self._maps[view]

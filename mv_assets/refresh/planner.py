@@ -88,9 +88,11 @@ def cutoff(limits: Limits, source_end: int | None, now: int) -> int | None:
 
 
 def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
-    """Whether the map and the clock alone say that a plan would be empty: then nothing needs listing."""
+    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
+    if pulse.look is None or pulse.look.rest is None:
+        return False
     latest = cutoff(limits, pulse.header.source_end, now)
-    return not pulse.restless and (latest is None or pulse.header.buckets.next(pulse.vacant) > latest)
+    return latest is None or pulse.header.buckets.next(pulse.look.rest.vacant) > latest
 
 
 def plan(situation: Situation, most: int | None = None) -> Plan:

@@ -19,6 +19,7 @@ from mv_assets.state.model import (
     LookRecord,
     Operation,
     PartitionRow,
+    Rest,
     Segment,
     State,
 )
@@ -111,14 +112,6 @@ def inputs_text(value: Inputs | None) -> str | None:
     )
 
 
-def with_definition(definition: str) -> str:
-    """A LIKE pattern, with `/` as its escape, of the texts of inputs that have this definition."""
-    literal = _json(definition)
-    for special in "/%_":
-        literal = literal.replace(special, f"/{special}")
-    return f"%{literal}%"
-
-
 def segments(text: str | None) -> tuple[Segment, ...]:
     return () if text is None else tuple(Segment(*fields) for fields in json.loads(text))
 
@@ -180,6 +173,7 @@ def look(record: Record) -> LookRecord:
         record["at"],
         record["recheck_at"],
         tuple(json.loads(record["broken"])),
+        None if record["vacant"] is None else Rest(record["vacant"]),
     )
 
 
@@ -190,6 +184,7 @@ def look_columns(value: LookRecord) -> dict[str, Any]:
         "at": value.at,
         "recheck_at": value.recheck_at,
         "broken": _json(value.broken),
+        "vacant": None if value.rest is None else value.rest.vacant,
     }
 
 

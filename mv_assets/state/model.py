@@ -206,17 +206,26 @@ class Look:
     recheck_at: int | None = None
     # Files that can't be used, each with its reason.
     broken: tuple[str, ...] = ()
+    rest: Rest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A map in which no row is STALE, and the first bucket at or above W that has no row."""
+
+    vacant: int
 
 
 @dataclass(frozen=True, slots=True)
 class LookRecord:
-    """The last completed look at a view's inputs."""
+    """The last completed look at a view's inputs; `rest` if the map was at rest after it."""
 
     table_version: str
     map_version: int
     at: int
     recheck_at: int | None
     broken: tuple[str, ...] = ()
+    rest: Rest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +327,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """As much of a view's map as tells whether anything is to be done; read without its rows."""
+    """As much of a view's map as tells whether anything is to be done, whatever its size."""
 
     header: Header
     look: LookRecord | None
-    # Whether any row is STALE, marked or by its definition.
-    restless: bool
-    # The first bucket at or above W that has no row.
-    vacant: int
 
 
 @dataclass(frozen=True, slots=True)

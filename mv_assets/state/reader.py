@@ -112,17 +112,8 @@ class MapReader:
         return codec.look(found[0]) if found else None
 
     def pulse(self) -> Pulse:
-        """Whether the map has anything to do, without reading it whole."""
-        header = self.known_header()
-        restless = self._all(
-            statements.RESTLESS, at_view=self.view, definition=codec.with_definition(header.definition)
-        )
-        vacant = header.watermark
-        for row in self.run_from(vacant):
-            if row.bucket != vacant:
-                break
-            vacant = header.buckets.next(vacant)
-        return Pulse(header, self.look(), bool(restless), vacant)
+        """What tells whether anything is to be done, without reading the map."""
+        return Pulse(self.known_header(), self.look())
 
     def events(self, bucket: int | None = None, most: int = 50, *, only_changes: bool = False) -> list[Event]:
         """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""

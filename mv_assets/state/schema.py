@@ -135,6 +135,7 @@ look = Table(
     Column("at", BigInteger, nullable=False),
     Column("recheck_at", BigInteger),
     Column("broken", Text, nullable=False),
+    Column("vacant", BigInteger),
 )
 
 inventory = Table(

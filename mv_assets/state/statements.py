@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from mv_assets.state import schema
-from mv_assets.state.model import GenerationState, State
+from mv_assets.state.model import GenerationState
 
 
 def at_view(table: Table) -> ColumnElement[bool]:
@@ -43,19 +43,6 @@ RUN = (
     .limit(bindparam("length"))
 )
 LOOK = select(schema.look).where(at_view(schema.look))
-# Any row that is STALE, marked or by its definition. The definition stands in the inputs' text, and a row
-# without inputs is STALE anyway.
-RESTLESS = (
-    select(_partition.c.bucket)
-    .where(
-        at_view(_partition),
-        or_(
-            _partition.c.state != State.VALID.value,
-            _partition.c.inputs.not_like(bindparam("definition"), escape="/"),
-        ),
-    )
-    .limit(1)
-)
 GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
 
 # The header under lock, a generation and some rows. After a wait for the lock PostgreSQL returns the newest

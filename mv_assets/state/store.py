@@ -81,7 +81,7 @@ class Store:
         return self._ask(view, question)
 
     def pulse(self, view: str) -> Pulse:
-        """Whether a view's map has anything to do, without reading it whole."""
+        """What tells whether anything is to be done about a view, without reading its map."""
         return self._ask(view, lambda reader: reader.pulse())
 
     def history(self, view: str) -> dict[str, str]:

@@ -217,6 +217,7 @@ def test_the_map_and_the_clock_alone_can_tell_that_nothing_is_due(lake: Lakes) -
     made.clock.now = 2 * DAY + HOUR - 1
     made.days(0, 1)
     made.converge()
+    made.look(whole=True)
     limits, pulse = Limits(buffer=HOUR), made.store.pulse("v")
     assert (made.states(0, 1), nothing_due(pulse, limits, made.clock())) == ("V-", True)
     made.clock.now += 1
