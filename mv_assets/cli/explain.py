@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from mv_assets.buckets import iso
 from mv_assets.cli import show
+from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.difference import Difference, difference
@@ -77,7 +78,7 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True, only=[view])
     start = catalog.view(view).buckets.parse(bucket)
-    with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
+    with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
         outlook = watch.round([view], whole=True)[view]
         if isinstance(outlook, MvError):
             raise outlook

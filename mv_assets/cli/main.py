@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mv_assets.cli.adopt import adopt
-from mv_assets.cli.dev import dev
-from mv_assets.cli.explain import explain
-from mv_assets.cli.mark import mark
-from mv_assets.cli.plan import plan
-from mv_assets.cli.project import project
 from mv_assets.cli.session import Session
-from mv_assets.cli.status import status
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
+
+_COMMANDS = ("status", "plan", "explain", "mark", "adopt", "project", "dev")
 
 
 class _Commands(click.Group):
-    """Every error of ours is one message and an exit code, never a traceback."""
+    """Every error of ours is one message and an exit code, never a traceback.
+
+    A command's module is loaded when it is called: `status` should not wait for what only `plan` needs.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"mv_assets.cli.{cmd_name}"), cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -42,7 +50,3 @@ class _Commands(click.Group):
 def main(ctx: click.Context, file: Path | None) -> None:
     """Self-healing materialized views for the data lake."""
     ctx.obj = Session(file)
-
-
-for command in (status, plan, explain, mark, adopt, project, dev):
-    main.add_command(command)

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from mv_assets.buckets import Buckets, iso
 from mv_assets.cli import show
+from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.planner import Plan, Waiting, Work
@@ -27,7 +28,7 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True, only=views)
     asked = [catalog.view(name).name for name in views or catalog.views]
-    with session.existing_state(catalog) as store, session.imagining(catalog, store) as watch:
+    with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
         outlooks = watch.round(asked, whole=True)
     if as_json:
         print_json({"views": [_json(name, outlooks[name]) for name in asked]})

@@ -13,16 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mv_assets.errors import NoState
-from mv_assets.refresh.maps import Imagined
-from mv_assets.refresh.watch import Watch
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
-from mv_assets.tables.listing import Progress as ListingProgress
-from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import Catalog, load
 
 
@@ -71,24 +65,6 @@ class Session:
     def manager(self, store: Store, command: str) -> PartitionManager:
         return PartitionManager(store, clock=clock, who=f"{_user()} with mv-assets {command}")
 
-    @contextmanager
-    def imagining(self, catalog: Catalog, store: Store | None) -> Iterator[Watch]:
-        """Looks that write nothing, with a progress bar where there is much to read."""
-        database = None if store is None else store.database
-        tables = {
-            name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()
-        }
-        columns = (
-            TextColumn("reading {task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("files"),
-            DownloadColumn(),
-        )
-        out = Console(stderr=True)
-        with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
-            yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
-
 
 def _user() -> str:
     try:
@@ -96,15 +72,6 @@ def _user() -> str:
     except (KeyError, OSError):
         # A container may run under a number that nobody has given a name.
         return f"user {os.getuid()}"
-
-
-def _bar(bars: Progress, table: str) -> ListingProgress:
-    task = bars.add_task(table, visible=False)
-
-    def update(files: int, _size: int, all_files: int, _whole: int) -> None:
-        bars.update(task, completed=files, total=all_files, visible=True)
-
-    return update
 
 
 def print_json(value: Any) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from mv_assets.errors import Mistake, NotDeclared
 from mv_assets.project import Draft, MaterializedView, Project, Table, in_order, read
-from mv_assets.views.schemas import known, unknown
 from mv_assets.views.sql import Source, ViewSql, analyse
-from mv_assets.views.view import View, definition_of
+from mv_assets.views.view import View, definition_of, unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,11 @@ def prepare(draft: Draft, *, schemas: bool, only: Sequence[str] = ()) -> Catalog
 
     """
     tables = {table.name: table for table in draft.project.tables}
-    sources = {name: unknown(table) for name, table in tables.items()}
+    sources = {name: unseen(table) for name, table in tables.items()}
     views, mistakes = _views(draft.project, sources)
     if schemas:
+        from mv_assets.views.schemas import known  # noqa: PLC0415 - what reads no table needs no Arrow
+
         # What the SQL mentions is known now, so only that much is asked of each table's files.
         mistakes = []
         for name in _tables_of(draft.project, only) & tables.keys():

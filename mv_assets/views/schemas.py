@@ -10,11 +10,7 @@ from mv_assets.project.checks import suggestion
 from mv_assets.tables.opening import open_table
 from mv_assets.tables.types import INTEGERS, TIMES
 from mv_assets.views.sql import Source
-
-
-def unknown(table: Table) -> Source:
-    """The table as declared, its columns not looked at."""
-    return Source(table.name, None, table.time_column, table.time_unit)
+from mv_assets.views.view import unseen
 
 
 def known(table: Table, used: frozenset[str]) -> tuple[Source, list[Mistake]]:
@@ -23,7 +19,7 @@ def known(table: Table, used: frozenset[str]) -> tuple[Source, list[Mistake]]:
     try:
         columns = open_table(table, None, lambda: 0).columns(wanted)
     except MvError as error:
-        return unknown(table), [Mistake(f"tables.{table.name}.path", str(error))]
+        return unseen(table), [Mistake(f"tables.{table.name}.path", str(error))]
     if columns is None or table.time_column is None:
         return Source(table.name, columns, table.time_column, table.time_unit), []
     kind, mistakes = _time_type(table, columns)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mv_assets.buckets import Buckets
-from mv_assets.project import MaterializedView
+from mv_assets.project import MaterializedView, Table
 from mv_assets.state.model import Declaration
 from mv_assets.views.sql import Source, ViewSql
 
@@ -39,6 +39,11 @@ class View:
     @property
     def freezes(self) -> bool:
         return self.declared.on_base_delete == "freeze"
+
+
+def unseen(table: Table) -> Source:
+    """A table as declared, its columns not looked at."""
+    return Source(table.name, None, table.time_column, table.time_unit)
 
 
 # Settings of Spark SQL that say how fast, or where, but not what.

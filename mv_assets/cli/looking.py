@@ -1,0 +1,37 @@
+"""Looks that write nothing, with a progress bar where there is much to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from mv_assets.cli.session import clock
+from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.watch import Watch
+from mv_assets.state.store import Store
+from mv_assets.tables.listing import Progress as ListingProgress
+from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import Catalog
+
+
+@contextmanager
+def imagining(catalog: Catalog, store: Store | None) -> Iterator[Watch]:
+    """A round of looks on copies of the maps; `store` is None where there is no state yet."""
+    database = None if store is None else store.database
+    tables = {name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()}
+    columns = TextColumn("reading {task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("files")
+    out = Console(stderr=True)
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
+        yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
+
+
+def _bar(bars: Progress, table: str) -> ListingProgress:
+    task = bars.add_task(table, visible=False)
+
+    def update(files: int, _size: int, all_files: int, _whole: int) -> None:
+        bars.update(task, completed=files, total=all_files, visible=True)
+
+    return update
