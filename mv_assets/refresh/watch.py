@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from mv_assets.errors import MvError
@@ -144,12 +144,15 @@ class Watch:
         return {**seen, **known}
 
     def _limits(self, view: View) -> Limits:
-        declared = view.declared
-        limits = Limits(declared.max_buckets_per_run, declared.buffer)
-        table = self._catalog.tables.get(declared.base)
-        if table is None:
-            return limits
-        return replace(limits, settle=table.settle, settle_at_most=table.settle_at_most)
+        declared, tables = view.declared, self._catalog.tables
+        # A view as base has nothing to settle; a dimension that it is joined with may have.
+        used = [tables[name] for name in (declared.base, *declared.dimensions) if name in tables]
+        return Limits(
+            declared.max_buckets_per_run,
+            declared.buffer,
+            settle=max((table.settle for table in used), default=0),
+            settle_at_most=max((table.settle_at_most for table in used), default=0),
+        )
 
     def _version(self, name: str) -> str:
         if name not in self._pulses:

@@ -25,7 +25,7 @@ DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
 
 
 def daily(**given: object) -> MaterializedView:
-    return view("daily", base="v", sql=DAILY, time_column="day", **given)
+    return view("daily", **{"base": "v", "sql": DAILY, "time_column": "day", **given})
 
 
 @pytest.fixture
@@ -309,6 +309,21 @@ def test_85_a_dimension_that_is_being_written_is_waited_for(lake: Lakes) -> None
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
     made.clock.now += 10_000
     assert made.planned() == [("OVERWRITE", [0, 1])]
+
+
+def test_85_a_view_on_a_view_waits_for_its_dimension_too(lake: Lakes) -> None:
+    sql = (
+        "SELECT date_trunc('day', v.hour) AS day, count(*) AS n FROM v JOIN zones z ON v.n = z.x GROUP BY ALL"
+    )
+    made = lake(view(), daily(dimensions=["zones"], sql=sql), dimensions=["zones"])
+    made.write("z.parquet", [day(0)], table="zones")
+    made.days(0)
+    made.converge()
+    path = made.write("z.parquet", [day(0)], value=5, table="zones")
+    made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 4_000
+    plan = made.look("daily").plan()
+    assert (made.states(0, name="daily"), pieces(plan)) == ("S", [])
+    assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
 
 
 def test_88_a_look_that_only_restores_the_sources_end_moves_w(filled: Lake) -> None:
