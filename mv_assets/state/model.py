@@ -42,7 +42,7 @@ class Operation(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a commit did with one bucket of its batch."""
+    """What became of one bucket of a piece of work."""
 
     COMMITTED = "committed"
     COMMITTED_STALE = "committed as STALE"
@@ -52,6 +52,8 @@ class Outcome(StrEnum):
     PLANNED_AGAIN = "planned again"
     WAITING = "waiting"
     FROZEN = "frozen"
+    REVERTED = "reverted"
+    FAILED = "failed"
 
     @property
     def wrote(self) -> bool:

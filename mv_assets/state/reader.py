@@ -11,6 +11,7 @@ from mv_assets.errors import UnknownView
 from mv_assets.state import codec, schema, statements
 from mv_assets.state.model import (
     AttemptRecord,
+    DataFile,
     Event,
     Generation,
     GenerationState,
@@ -135,6 +136,16 @@ class MapReader:
         if states:
             wanted = wanted.where(table.c.state.in_([state.value for state in states]))
         return [codec.generation(record) for record in self._all(wanted)]
+
+    def files(self, generations: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
+        """The files of generations, by their names."""
+        table = schema.generation
+        wanted = select(table).where(table.c.view == self.view)
+        return {
+            record["id"]: codec.generation(record).files
+            for chunk in chunks(generations)
+            for record in self._all(wanted.where(table.c.id.in_(chunk)))
+        }
 
     def leases(self) -> list[Lease]:
         table = schema.lease

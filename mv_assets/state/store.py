@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from mv_assets.state import schema
 from mv_assets.state.database import Database
-from mv_assets.state.model import Event, Pulse, Segment, Snapshot
+from mv_assets.state.model import DataFile, Event, Pulse, Segment, Snapshot
 from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
 from mv_assets.state.writer import MapWriter
@@ -92,6 +92,11 @@ class Store:
         """The segments that buckets were computed from."""
         wanted = list(buckets)
         return self._ask(view, lambda reader: reader.recorded(wanted)) if wanted else {}
+
+    def files(self, view: str, generations: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
+        """The files of generations, by their names."""
+        wanted = set(generations)
+        return self._ask(view, lambda reader: reader.files(wanted)) if wanted else {}
 
     def events(
         self, view: str, bucket: int | None = None, most: int = 50, *, only_changes: bool = False

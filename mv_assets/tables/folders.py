@@ -28,8 +28,12 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """All files of a folder, in columns. `version` changes when a file comes, goes or changes."""
+    """All files of a folder, in columns. `version` changes when a file comes, goes or changes.
 
+    `root` is what the names are relative to, as Spark is told.
+    """
+
+    root: str
     names: list[str] = field(default_factory=list)
     identities: array[int] = field(default_factory=lambda: array("q"))
     sizes: array[int] = field(default_factory=lambda: array("q"))
@@ -73,8 +77,6 @@ class Folder(Protocol):
         ...
 
     def open(self, name: str) -> pa.NativeFile: ...
-
-    def path(self, name: str) -> str: ...
 
 
 def hidden(name: str) -> bool:

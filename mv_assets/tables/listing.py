@@ -56,6 +56,9 @@ class Pending:
 class Details:
     """What a table keeps about its files outside of them, by segment name where it differs per file."""
 
+    # Where the files are; some may be elsewhere, each with its own whole path.
+    root: str = ""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
     # Partition values as text, None for null.
     partitions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     # Names the columns have inside the files, where they are not the table's own.
@@ -123,6 +126,10 @@ class Listing:
         for column in ("crcs", "starts", "ends", "sizes", "changed", "identities"):
             values = getattr(self, column)
             setattr(self, column, array("q", (values[index] for index in kept)))
+
+    def path(self, name: str) -> str:
+        """Where Spark finds a file."""
+        return self.details.elsewhere.get(name) or f"{self.details.root}/{name}"
 
     def recheck(self, at: int) -> None:
         """Have the table listed again from that time on, even if nothing seems to have changed."""

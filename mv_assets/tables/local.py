@@ -29,7 +29,7 @@ class LocalFile:
     threads: ClassVar[int] = 1
 
     def walk(self) -> Walk:
-        walk, name = Walk(), os.path.basename(self.whole)
+        walk, name = Walk(os.path.dirname(self.whole)), os.path.basename(self.whole)
         walk.add(name, _local_entry(name, os.stat(self.whole)))
         return walk
 
@@ -40,10 +40,7 @@ class LocalFile:
         return _entry_at(self.whole, name)
 
     def open(self, name: str) -> pa.NativeFile:
-        return pa.OSFile(self.path(name))
-
-    def path(self, name: str) -> str:  # noqa: ARG002 - there is only one
-        return self.whole
+        return pa.OSFile(f"{os.path.dirname(self.whole)}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,16 @@ class LocalFolder:
         raise gone
 
     def holds(self, name: str) -> bool:
-        return os.path.exists(self.path(name))
+        return os.path.exists(f"{self.root}/{name}")
 
     def entry(self, name: str) -> Entry | None:
-        return _entry_at(self.path(name), name)
+        return _entry_at(f"{self.root}/{name}", name)
 
     def open(self, name: str) -> pa.NativeFile:
-        return pa.OSFile(self.path(name))
-
-    def path(self, name: str) -> str:
-        return f"{self.root}/{name}"
+        return pa.OSFile(f"{self.root}/{name}")
 
     def _walk(self) -> Walk:
-        walk = Walk()
+        walk = Walk(self.root)
         # With each folder, the real paths of those that links were followed from.
         folders: list[tuple[str, str, tuple[str, ...]]] = [("", self.root, ())]
         while folders:

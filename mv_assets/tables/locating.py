@@ -14,16 +14,21 @@ from mv_assets.tables.remote import RemoteFolder
 
 def folder_at(path: str, pattern: str = "*") -> Folder:
     """The folder, or the single file, at a local path or a URI."""
-    if "://" not in path:
-        return _local(path, pattern)
-    try:
-        found, root = fs.FileSystem.from_uri(path)
-    except pa.ArrowInvalid:
-        # A store that Arrow does not know itself, but fsspec may.
-        found, root = fs.FileSystem.from_uri(f"fsspec+{path}")
+    found, root = filesystem_at(path)
     if isinstance(found, fs.LocalFileSystem):
         return _local(root, pattern)
     return RemoteFolder(found, root.rstrip("/"), path.rstrip("/"), pattern)
+
+
+def filesystem_at(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a local path or a URI, and the path there."""
+    if "://" not in path:
+        return fs.LocalFileSystem(), path
+    try:
+        return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
+    except pa.ArrowInvalid:
+        # A store that Arrow does not know itself, but fsspec may.
+        return fs.FileSystem.from_uri(f"fsspec+{path}")  # type: ignore[no-any-return]
 
 
 def _local(path: str, pattern: str) -> Folder:

@@ -128,7 +128,7 @@ class _Look:
             changed=walk.changed,
             identities=walk.identities,
             schema=partitions.types_of(walk.names),
-            details=Details(partitions=partitions.HivePartitions(walk.names)),
+            details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
 
     def recall(self) -> None:

@@ -31,9 +31,10 @@ class RemoteFolder:
     threads: ClassVar[int] = 32
 
     def walk(self) -> Walk:
-        walk = Walk()
         with _as_os_errors():
-            for name, entry in self._all():
+            single = self._is_file()
+            walk = Walk(posixpath.dirname(self.uri) if single else self.uri)
+            for name, entry in self._only() if single else self._all():
                 parts = name.split("/")
                 if not any(hidden(part) for part in parts) and fnmatchcase(parts[-1], self.pattern):
                     walk.add(name, entry)
@@ -56,16 +57,16 @@ class RemoteFolder:
         with _as_os_errors():
             return self.filesystem.open_input_file(self._place(name))
 
-    def path(self, name: str) -> str:
-        return self.uri if self._is_root(name) else f"{self.uri}/{name}"
+    def _is_file(self) -> bool:
+        return bool(self.root) and self.filesystem.get_file_info(self.root).type == fs.FileType.File
+
+    def _only(self) -> Listed:
+        name = posixpath.basename(self.root)
+        entry = self.entry(name)
+        if entry is not None:
+            yield name, entry
 
     def _all(self) -> Listed:
-        if self.root and self.filesystem.get_file_info(self.root).type == fs.FileType.File:
-            name = posixpath.basename(self.root)
-            entry = self.entry(name)
-            if entry is not None:
-                yield name, entry
-            return
         store, prefix = self._fsspec(), f"{self.root}/" if self.root else ""
         if store is None:
             for found in self.filesystem.get_file_info(fs.FileSelector(self.root, recursive=True)):
@@ -130,7 +131,7 @@ def _objects(store: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _lists_subtrees(store: Any) -> bool:
-    from fsspec.asyn import AsyncFileSystem  # type: ignore[import-untyped]  # noqa: PLC0415 - fsspec is optional
+    from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - fsspec is optional
 
     return isinstance(store, AsyncFileSystem) and type(store)._find is not AsyncFileSystem._find  # noqa: SLF001
 

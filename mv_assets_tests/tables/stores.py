@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, ClassVar
 
-import fsspec  # type: ignore[import-untyped]
-from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
-from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
+import fsspec
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractFileSystem
 
 Info = dict[str, Any]
 

@@ -117,7 +117,7 @@ def test_the_version_does_not_depend_on_the_listing_order() -> None:
     entries = [(f"{n}", Entry(order.randint(-(2**63), 2**63 - 1), n, n)) for n in range(100)]
     versions = set()
     for _ in range(5):
-        walk = Walk()
+        walk = Walk("")
         for name, entry in order.sample(entries, len(entries)):
             walk.add(name, entry)
         versions.add(walk.version)

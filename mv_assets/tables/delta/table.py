@@ -136,6 +136,8 @@ class DeltaGlance:
             partitions = self._partitions(actions)
             files = self._files(actions, partitions)
             listing.details = Details(
+                table.path.rstrip("/"),
+                {file.name: file.name for file in files if _ABSOLUTE.match(file.name)},
                 {file.name: values for file, values in zip(files, partitions, strict=True) if values},
                 columns.physical_names,
                 columns.field_ids,

@@ -127,6 +127,7 @@ class IcebergGlance:
             files: list[Active] = []
             sources: dict[str, DataFile] = {}
             partitions: dict[str, Mapping[str, str | None]] = {}
+            elsewhere: dict[str, str] = {}
             shared: dict[Partition, tuple[dict[int, Any], dict[str, str | None]]] = {}
             for file, changed, deletes in self._data_files():
                 key = partition_of(file)
@@ -141,10 +142,13 @@ class IcebergGlance:
                 )
                 if texts:
                     partitions[name] = texts
+                if name == file.file_path:
+                    elsewhere[name] = name
                 if extent is None:
                     sources[name] = file
             ids = {part.name: part.field_id for part in schema.fields}
-            listing.details = Details(partitions, field_ids=ids)
+            root = self.opened.location().rstrip("/")
+            listing.details = Details(root, elsewhere, partitions, field_ids=ids)
 
             def read(file: Active) -> Extent:
                 return self._read(sources[file.name], time)

@@ -1,0 +1,1 @@
+"""Spark: its sessions, and data frames over exactly the files that were listed."""

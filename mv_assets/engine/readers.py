@@ -1,0 +1,152 @@
+"""Base tables and views as data frames, of the files that a listing names and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from mv_assets.engine.columns import Holding, Open, Types, by_footers, by_table, merged, parts
+from mv_assets.engine.files import frame
+from mv_assets.errors import Unreadable
+from mv_assets.tables.delta import DeltaFiles
+from mv_assets.tables.iceberg import IcebergFiles
+from mv_assets.tables.listing import Listing, Table
+from mv_assets.tables.parquet import ParquetFiles
+
+Unknown = Callable[[frozenset[str]], dict[str, str]]
+
+
+class Reader(Protocol):
+    """How the rows of one table are had, for the columns that are wanted of it."""
+
+    def learn(self, names: Sequence[str]) -> None:
+        """Find out what files hold, all at once."""
+        ...
+
+    def schema(self, names: Iterable[str]) -> StructType:
+        """The wanted columns as those files have them together. It depends on no other file.
+
+        Raises:
+            Unreadable: a file can't be read, or they don't go together.
+
+        """
+        ...
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of those files, in that schema."""
+        ...
+
+
+class FolderReader:
+    """Parquet files of which each knows its columns itself."""
+
+    def __init__(
+        self, spark: SparkSession, listing: Listing, wanted: Iterable[str], open_file: Open, unknown: Unknown
+    ) -> None:
+        self._spark = spark
+        self._listing = listing
+        self._wanted = tuple(sorted(wanted))
+        self._open = open_file
+        self._unknown = unknown
+        self._types = Types(spark)
+        self._held: dict[str, Holding | Unreadable] = {}
+
+    def learn(self, names: Sequence[str]) -> None:
+        new = [name for name in names if name not in self._held]
+        given = self._listing.details.partitions
+        self._held |= by_footers(new, self._wanted, given, self._open, self._types)
+
+    def schema(self, names: Iterable[str]) -> StructType:
+        kinds = merged(self._holdings(names)) | self._given
+        absent = [column for column in self._wanted if column not in kinds]
+        if absent:
+            kinds |= self._elsewhere(absent)
+        return StructType([StructField(column, kinds[column]) for column in self._wanted if column in kinds])
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        return frame(self._spark, list(parts(self._holdings(names), self._listing.path)), schema)
+
+    def _holdings(self, names: Iterable[str]) -> list[Holding]:
+        found = []
+        for name in names:
+            held = self._held[name]
+            if isinstance(held, Unreadable):
+                raise held
+            found.append(held)
+        return found
+
+    @cached_property
+    def _given(self) -> dict[str, DataType]:
+        """Columns whose values stand in the folders' names: of one type in the whole table."""
+        folded = {name.lower(): kind for name, kind in self._listing.schema.items()}
+        return {c: self._types.of(folded[c.lower()]) for c in self._wanted if c.lower() in folded}
+
+    def _elsewhere(self, absent: Sequence[str]) -> dict[str, DataType]:
+        """Columns that none of some files has are null there, in the type they have in other files.
+
+        One that no file has may be another table's; if not, Spark will say so.
+        """
+        known = {name.lower(): kind for name, kind in self._unknown(frozenset(absent)).items()}
+        return {column: self._types.of(known[column.lower()]) for column in absent if column.lower() in known}
+
+
+class LakehouseReader:
+    """Parquet files of which the table's log or metadata says what they hold."""
+
+    def __init__(self, spark: SparkSession, listing: Listing, wanted: Iterable[str]) -> None:
+        types, folded = Types(spark), {name.lower(): name for name in listing.schema}
+        spelled = {column: folded[column.lower()] for column in sorted(wanted) if column.lower() in folded}
+        self._spark = spark
+        self._listing = listing
+        self._schema = {name: types.of(listing.schema[name]) for name in spelled.values()}
+
+    def learn(self, names: Sequence[str]) -> None:
+        """Nothing that the listing does not say."""
+
+    def schema(self, names: Iterable[str]) -> StructType:  # noqa: ARG002 - one for all
+        return StructType([StructField(column, kind) for column, kind in self._schema.items()])
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        details = self._listing.details
+        held = by_table(names, self._schema, details.partitions, details.physical_names, details.field_ids)
+        return frame(self._spark, list(parts(held, self._listing.path)), schema)
+
+
+class ConnectorReader:
+    """A table at its listed version, through the format's own connector."""
+
+    def __init__(
+        self, spark: SparkSession, wanted: Iterable[str], kind: str, place: str, options: dict[str, str]
+    ) -> None:
+        self._rows = spark.read.format(kind).options(**options).load(place)
+        folded = {name.lower(): name for name in self._rows.columns}
+        self._columns = [folded[column.lower()] for column in sorted(wanted) if column.lower() in folded]
+
+    def learn(self, names: Sequence[str]) -> None:
+        """The connector knows its files."""
+
+    def schema(self, names: Iterable[str]) -> StructType:  # noqa: ARG002 - one for all
+        return self._rows.select(*self._columns).schema
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:  # noqa: ARG002 - it finds them by time
+        return self._rows.select(*schema.fieldNames())
+
+
+def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Iterable[str]) -> Reader:
+    """The reader for a table of the project."""
+    match table:
+        case ParquetFiles():
+            return FolderReader(spark, listing, wanted, table.folder.open, lambda c: table.columns(c) or {})
+        case DeltaFiles(reader="spark"):
+            version = {"versionAsOf": listing.version.rpartition("@")[2]}
+            return ConnectorReader(spark, wanted, "delta", table.path, version)
+        case IcebergFiles(reader="spark"):
+            snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
+            place = table.identifier or table.path or ""
+            return ConnectorReader(spark, wanted, "iceberg", place, {"snapshot-id": snapshot})
+        case _:
+            return LakehouseReader(spark, listing, wanted)

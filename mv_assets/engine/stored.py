@@ -1,0 +1,82 @@
+"""The rows that a view stored, read from the generations that its map names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StructField, StructType
+
+from mv_assets.engine.columns import Open
+from mv_assets.engine.readers import FolderReader
+from mv_assets.errors import Unreadable
+from mv_assets.state.model import DataFile, PartitionRow
+from mv_assets.tables.listing import Details, Listing
+
+# The column of a generation that tells which bucket a row belongs to.
+BUCKET = "_mv_bucket"
+
+
+class StoredReader:
+    """Buckets of one view, each by its key as if it were a file.
+
+    A generation may hold more buckets than the map names it for: others were computed again since.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        open_file: Open,
+        rows: Mapping[str, PartitionRow],
+        files: Mapping[str, Sequence[DataFile]],
+        wanted: Iterable[str],
+    ) -> None:
+        listing = Listing("the warehouse", "", 0, details=Details(root))
+        self._reader = FolderReader(spark, listing, wanted, open_file, lambda _: {})
+        self._buckets = FolderReader(spark, listing, {*wanted, BUCKET}, open_file, lambda _: {})
+        self._rows = rows
+        self._files = files
+
+    def files(self, names: Iterable[str]) -> list[str]:
+        """The files that hold some buckets, by their paths in the warehouse."""
+        return [file.path for generation in self._asked(names) for file in self._files[generation]]
+
+    def learn(self, names: Sequence[str]) -> None:
+        files = self.files(names)
+        self._reader.learn(files)
+        self._buckets.learn(files)
+
+    def schema(self, names: Iterable[str]) -> StructType:
+        return self._reader.schema(self.files(names))
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        return self.with_buckets(names, schema).drop(BUCKET)
+
+    def with_buckets(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of some buckets, each with the start of its bucket."""
+        columns = StructType([*schema, StructField(BUCKET, LongType())])
+        whole, frames = [], []
+        for generation, rows in self._asked(names).items():
+            files = self._files[generation]
+            paths = [file.path for file in files]
+            if sum(file.rows for file in files) == sum(row.rows for row in rows):
+                whole += paths
+            else:
+                starts = [row.bucket for row in rows]
+                frames.append(self._buckets.frame(paths, columns).where(sql.col(BUCKET).isin(starts)))
+        if whole or not frames:
+            frames.append(self._buckets.frame(whole, columns))
+        return reduce(DataFrame.unionAll, frames)
+
+    def _asked(self, names: Iterable[str]) -> dict[str, list[PartitionRow]]:
+        asked: dict[str, list[PartitionRow]] = {}
+        for name in names:
+            row = self._rows.get(name)
+            if row is None:
+                raise Unreadable(f"bucket {name} is no longer what it was when it was listed")
+            if row.generation is not None:
+                asked.setdefault(row.generation, []).append(row)
+        return asked

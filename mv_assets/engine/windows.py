@@ -1,0 +1,42 @@
+"""Times in Spark: rows of a stretch of time, and the bucket that a row belongs to."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
+
+from mv_assets.buckets import DAY, Buckets
+from mv_assets.errors import Unreadable
+from mv_assets.tables.times import FIRST, LAST, Unit
+
+_PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def within(time: Column, kind: DataType, unit: Unit | None, start: int, end: int) -> Column:
+    """Whether a time of the base table lies in `[start, end)`; in literals, so that Spark can prune."""
+    first, last = _literal(kind, unit, start), _literal(kind, unit, end)
+    return (time >= first) & (time < last)
+
+
+def _literal(kind: DataType, unit: Unit | None, when: int) -> Column:
+    """A bucket's bound, which is a whole minute, in the column's type."""
+    match kind:
+        case TimestampType():
+            return sql.timestamp_micros(sql.lit(when * 1_000))
+        case TimestampNTZType():
+            return sql.timestamp_micros(sql.lit(when * 1_000)).cast(kind)
+        case DateType():
+            # Days are whole: one that begins before the bound is not in a window that begins there.
+            return sql.date_from_unix_date(sql.lit(-(-when // DAY)))
+    if unit is None:
+        raise Unreadable(f"the time column is {kind.simpleString()}, which is not a time")
+    return sql.lit(min(max(when * _PER_SECOND[unit] // 1_000, FIRST), LAST)).cast("bigint")
+
+
+def bucket_of(time: Column, buckets: Buckets) -> Column:
+    """The start of the bucket that a view's time lies in, in milliseconds."""
+    if buckets.width == "1mo":
+        return sql.unix_millis(sql.date_trunc("month", time.cast("timestamp")))
+    millis, first = sql.unix_millis(time.cast("timestamp")), buckets.floor(0)
+    return millis - sql.pmod(millis - sql.lit(first), sql.lit(buckets.next(first) - first))

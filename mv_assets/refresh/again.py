@@ -1,0 +1,85 @@
+"""The look after staging: what a commit is decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mv_assets.refresh.sights import Seen, Sights
+from mv_assets.state.model import SecondLook
+from mv_assets.state.store import Store
+from mv_assets.tables import upstream
+from mv_assets.tables.listing import Glance, Listing, Table
+from mv_assets.views.view import View
+
+
+class Again:
+    """Looks at a view's inputs again, and whether the files that were read are still those of `before`."""
+
+    def __init__(
+        self,
+        view: View,
+        before: Sights,
+        tables: Mapping[str, Table],
+        store: Store,
+        clock: Callable[[], int],
+    ) -> None:
+        self._view = view
+        self._before = before
+        self._tables = tables
+        self._store = store
+        self._clock = clock
+
+    def look(self, seen: Mapping[int, Seen]) -> SecondLook:
+        """Sights of some buckets, and which file of which changed."""
+        now = self._sights()
+        if now is self._before:
+            return SecondLook({bucket: each.sight for bucket, each in seen.items()})
+        first, end = min(seen), self._view.buckets.next(max(seen))
+        found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
+        if self._view.freezes:
+            recorded = self._store.recorded(self._view.name, found)
+            found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
+        changed = dict(self._changed(now, seen))
+        return SecondLook({bucket: each.sight for bucket, each in found.items()}, changed)
+
+    def _sights(self) -> Sights:
+        """The inputs now; those from before if nothing at all has changed since."""
+        before = self._before
+        base, base_is_new = self._listing(before.base)
+        dimensions = {name: self._listing(listed) for name, listed in before.dimensions.items()}
+        if not base_is_new and not any(is_new for _, is_new in dimensions.values()):
+            return before
+        return Sights(self._view, base, {name: listed for name, (listed, _) in dimensions.items()})
+
+    def _listing(self, before: Listing) -> tuple[Listing, bool]:
+        name = before.table
+        if name not in self._tables:
+            if upstream.version_of(self._store.pulse(name).header) == before.version:
+                return before, False
+            return upstream.listing_of(self._store.snapshot(name), self._clock()), True
+        glance: Glance = self._tables[name].glance()
+        # A checksum that was taken of a young file is not trusted for longer than its look.
+        if glance.version == before.version and before.recheck_at is None:
+            return before, False
+        return glance.listing(), True
+
+    def _changed(self, now: Sights, seen: Mapping[int, Seen]) -> Iterator[tuple[int, str]]:
+        """Buckets of which a file that was read is not the listed one any more."""
+        gone = _gone(self._before.base, now.base)
+        joined = [
+            f"dimension {name}: {file}"
+            for name, listed in self._before.dimensions.items()
+            for file in sorted(_gone(listed, now.dimensions[name]))
+        ]
+        names = self._before.base.names
+        for bucket, each in seen.items():
+            lost = [names[at] for at in each.members if names[at] in gone] if gone else []
+            if lost or joined:
+                yield bucket, [*lost, *joined][0]
+
+
+def _gone(before: Listing, now: Listing) -> set[str]:
+    """Files of a listing that are no longer the objects they were."""
+    current = dict(zip(now.names, now.identities, strict=True))
+    listed = zip(before.names, before.identities, strict=True)
+    return {name for name, identity in listed if current.get(name) != identity}

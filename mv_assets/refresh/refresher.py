@@ -1,0 +1,172 @@
+"""Brings views up to date: look, plan and carry out, round after round, until there is nothing left to do."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from mv_assets.errors import EngineUnavailable, MvError
+from mv_assets.refresh.executor import Place, Result, carry_out
+from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.refresh.watch import Observer, Outlook, Watch
+from mv_assets.state.model import Planned
+from mv_assets.state.rules import Due
+from mv_assets.tables.listing import unobserved
+from mv_assets.views.view import View
+
+# A bucket whose files never rest would else be computed for ever.
+_TRIES = 3
+_LEFT = "left for later: there is more to read than was allowed"
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of one view: each bucket's last result, what still waits, and an error that ended it."""
+
+    view: View
+    results: dict[int, Result] = field(default_factory=dict)
+    waiting: tuple[Waiting, ...] = ()
+    error: MvError | None = None
+
+
+class Progress(Protocol):
+    """Who watches a refresh."""
+
+    def plans(self, work: Iterable[tuple[View, Work]]) -> None:
+        """A round begins, with that much to do."""
+
+    def begins(self, view: View, work: Work) -> None: ...
+
+    def ends(self, view: View, work: Work, results: Iterable[Result]) -> None: ...
+
+
+class Unwatched:
+    """The progress that nobody watches."""
+
+    def plans(self, work: Iterable[tuple[View, Work]]) -> None: ...
+
+    def begins(self, view: View, work: Work) -> None: ...
+
+    def ends(self, view: View, work: Work, results: Iterable[Result]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of the views a person asked for: a stretch of time, and bytes to read in all."""
+
+    start: int | None = None
+    end: int | None = None
+    max_bytes: int | None = None
+
+    def holds(self, view: View, bucket: int) -> bool:
+        after = self.start is None or view.buckets.next(bucket) > self.start
+        return after and (self.end is None or bucket < self.end)
+
+
+class Refresher:
+    """One refresh of some views. Each bucket is computed once, or a few times if it changes meanwhile."""
+
+    def __init__(
+        self,
+        place: Place,
+        scope: Scope | None = None,
+        *,
+        progress: Progress | None = None,
+        observer: Observer = lambda _table: unobserved,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        maps = Recorded(place.store, place.manager)
+        self._place = place
+        self._scope = scope or Scope()
+        self._progress = progress or Unwatched()
+        self._sleep = sleep
+        self._watch = Watch(place.catalog, place.tables, maps, place.clock, observer)
+        self._reports: dict[str, Report] = {}
+        self._tries: Counter[tuple[str, int]] = Counter()
+        self._read = 0
+
+    def run(self, names: Iterable[str] | None = None) -> list[Report]:
+        """Refresh views, and first those that they are based on.
+
+        Raises:
+            EngineUnavailable: Spark can't be had; what was committed before stays.
+
+        """
+        asked = None if names is None else list(names)
+        while True:
+            plans = [plan for plan in map(self._plan, self._watch.round(asked).items()) if plan is not None]
+            self._progress.plans((outlook.view, work) for outlook, plan in plans for work in plan.work)
+            worked = [self._carry_out(outlook, plan) for outlook, plan in plans]
+            if not any(worked) and not self._wait():
+                return list(self._reports.values())
+
+    def _plan(self, found: tuple[str, Outlook | MvError]) -> tuple[Outlook, Plan] | None:
+        name, outlook = found
+        report = self._reports.setdefault(name, Report(self._place.catalog.view(name)))
+        if isinstance(outlook, MvError):
+            report.error = outlook
+        if isinstance(outlook, MvError) or report.error is not None:
+            return None
+        plan = self._narrowed(outlook, outlook.plan())
+        report.waiting = plan.waiting
+        return outlook, plan
+
+    def _narrowed(self, outlook: Outlook, plan: Plan) -> Plan:
+        """What of a plan was asked for and may still be done in this refresh."""
+        view, scope = outlook.view, self._scope
+        failing = [each for each in plan.failing if self._may(view, each.planned.bucket)]
+        waiting = [each for each in plan.waiting if scope.holds(view, each.bucket)]
+        work: list[Work] = []
+        for piece in plan.work:
+            allowed, left = self._allowed(outlook, piece)
+            waiting += [Waiting(planned.bucket, _LEFT) for planned in left]
+            if allowed.buckets:
+                work.append(allowed)
+        return replace(plan, work=tuple(work), failing=tuple(failing), waiting=tuple(waiting))
+
+    def _allowed(self, outlook: Outlook, piece: Work) -> tuple[Work, Sequence[Planned]]:
+        """As many of a piece's buckets as may be read, from the first on, and the others."""
+        asked = [planned for planned in piece.buckets if self._may(outlook.view, planned.bucket)]
+        size, most = self._size(outlook, piece.operation, asked), self._scope.max_bytes
+        kept = len(asked)
+        while most is not None and kept and self._read + size > most:
+            kept -= 1
+            size = self._size(outlook, piece.operation, asked[:kept])
+        self._read += size
+        return replace(piece, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
+
+    def _size(self, outlook: Outlook, operation: Due, buckets: Sequence[Planned]) -> int:
+        if outlook.news is None or operation in (Due.REVERT, Due.DELETE):
+            return 0
+        members = {at for planned in buckets for at in outlook.news.seen[planned.bucket].members}
+        return sum(outlook.news.sights.base.sizes[at] for at in members)
+
+    def _may(self, view: View, bucket: int) -> bool:
+        return self._scope.holds(view, bucket) and self._tries[view.name, bucket] < _TRIES
+
+    def _carry_out(self, outlook: Outlook, plan: Plan) -> bool:
+        """Do the work; whether there was any."""
+        view, report = outlook.view, self._reports[outlook.view.name]
+        try:
+            for work, results in carry_out(self._place, outlook, plan, self._progress.begins):
+                for result in results:
+                    report.results[result.bucket] = result
+                    self._tries[view.name, result.bucket] += 1
+                self._progress.ends(view, work, results)
+        except EngineUnavailable:
+            raise
+        except MvError as error:
+            # One view's trouble is not another's.
+            report.error = error
+        return bool(plan.work or plan.failing)
+
+    def _wait(self) -> bool:
+        """Give files that are still arriving the little time they need to settle; whether there were any."""
+        until = [w.until for r in self._reports.values() if r.error is None for w in r.waiting if w.until]
+        if until:
+            self._sleep(max(min(until) - self._place.clock(), 0) / 1_000)
+        return bool(until)

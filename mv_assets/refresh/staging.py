@@ -1,0 +1,138 @@
+"""Stage: one Spark job computes a range of buckets from exactly their files and writes one generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from mv_assets.buckets import Buckets
+from mv_assets.engine.failures import spark_errors
+from mv_assets.engine.files import quoted, spark_path
+from mv_assets.engine.readers import Reader
+from mv_assets.engine.stored import BUCKET
+from mv_assets.engine.windows import bucket_of, within
+from mv_assets.errors import Unreadable
+from mv_assets.tables.times import TimeColumn
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The table that is put in buckets: how it is read, and which files each bucket is computed from."""
+
+    name: str
+    time: TimeColumn
+    reader: Reader
+    files: Mapping[int, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A table that the SQL joins, whole."""
+
+    name: str
+    reader: Reader
+    files: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Buckets whose files have the same columns together, so that one job may compute them."""
+
+    schema: StructType
+    buckets: tuple[int, ...]
+
+
+class Stage:
+    """Computes buckets of one view in a session of its own."""
+
+    def __init__(self, spark: SparkSession, view: View, base: Base, dimensions: Iterable[Dimension]) -> None:
+        self._spark = spark
+        self._view = view
+        self._base = base
+        self._dimensions = tuple(dimensions)
+
+    def groups(self, buckets: Sequence[int]) -> tuple[list[Alike], dict[int, str]]:
+        """Buckets that may be computed together, and those that can't be computed at all, with why.
+
+        A bucket's types follow from its own files, whatever it is computed together with.
+        """
+        base, found, failing = self._base, dict[tuple[str, ...], list[int]](), dict[int, str]()
+        schemas: dict[tuple[str, ...], StructType] = {}
+        with spark_errors():
+            try:
+                self._join()
+            except Unreadable as error:
+                return [], dict.fromkeys(buckets, str(error))
+            base.reader.learn(sorted({name for bucket in buckets for name in base.files[bucket]}))
+            for bucket in buckets:
+                try:
+                    schema = base.reader.schema(base.files[bucket])
+                except Unreadable as error:
+                    failing[bucket] = str(error)
+                    continue
+                key = tuple(f"{part.name} {part.dataType}" for part in schema)
+                schemas[key] = schema
+                found.setdefault(key, []).append(bucket)
+        return [Alike(schemas[key], tuple(starts)) for key, starts in found.items()], failing
+
+    def write(self, schema: StructType, buckets: Sequence[int], place: str) -> None:
+        """Compute buckets and write them to a new folder.
+
+        Raises:
+            JobFailed: they can't be computed, at least not all of them together.
+            EngineUnavailable: Spark is gone.
+
+        """
+        with spark_errors():
+            rows = self.rows(schema, buckets)
+            # Every file has few buckets, and each bucket in one stretch: readers skip the others.
+            clustered = rows.hint("rebalance", BUCKET).sortWithinPartitions(BUCKET)
+            clustered.write.parquet(spark_path(place))
+
+    def rows(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
+        """The view's rows in some buckets, each with the start of its bucket."""
+        base, view = self._base, self._view
+        names = sorted({name for bucket in buckets for name in base.files[bucket]})
+        read = base.reader.frame(names, schema)
+        read.where(self._windows(schema, buckets)).createOrReplaceTempView(base.name)
+        rows = self._spark.sql(view.declared.sql)
+        time = sql.col(quoted(view.declared.time_column))
+        return rows.withColumn(BUCKET, bucket_of(time, view.buckets))
+
+    def _join(self) -> None:
+        """Have the dimensions at hand under their names."""
+        for dimension in self._dimensions:
+            dimension.reader.learn(dimension.files)
+            schema = dimension.reader.schema(dimension.files)
+            dimension.reader.frame(dimension.files, schema).createOrReplaceTempView(dimension.name)
+
+    def _windows(self, schema: StructType, buckets: Sequence[int]) -> Column:
+        time = self._base.time
+        part = next(part for part in schema if part.name.lower() == time.name.lower())
+        column = sql.col(quoted(part.name))
+        return reduce(
+            or_,
+            (
+                within(column, part.dataType, time.unit, start, end)
+                for start, end in _stretches(self._view.buckets, buckets)
+            ),
+        )
+
+
+def _stretches(buckets: Buckets, starts: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring buckets as one stretch of time."""
+    first = end = None
+    for start in sorted(starts):
+        if end != start and first is not None and end is not None:
+            yield first, end
+        first = start if end != start else first
+        end = buckets.next(start)
+    if first is not None and end is not None:
+        yield first, end

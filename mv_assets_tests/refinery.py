@@ -1,0 +1,163 @@
+"""A lake whose views Spark really computes, checked by an engine of another make."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import sqlglot
+
+from mv_assets.engine.session import Engine
+from mv_assets.engine.stored import BUCKET
+from mv_assets.project import Spark
+from mv_assets.refresh.executor import Place
+from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.refresher import Refresher, Report, Scope
+from mv_assets.state import rules
+from mv_assets.state.model import State
+from mv_assets.views.view import View
+from mv_assets_tests.lake import EPOCH, Lake
+from mv_assets_tests.modelled import DAY
+
+
+@dataclass
+class Refinery(Lake):
+    """A lake with Spark and a warehouse."""
+
+    engine: Engine = field(default_factory=lambda: Engine(Spark()))
+    # The views' SQL for DuckDB, where it can't be translated.
+    oracle: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return Warehouse(str(self.folder / "warehouse"))
+
+    def place(self) -> Place:
+        return Place(
+            self.catalog, self.tables, self.store, self.manager, self.engine, self.warehouse, self.clock
+        )
+
+    def run(self, *names: str, scope: Scope | None = None) -> dict[str, Report]:
+        """What `mv-assets refresh` does; any waiting moves the clock."""
+
+        def sleep(seconds: float) -> None:
+            self.clock.now += int(seconds * 1000) + 1
+
+        reports = Refresher(self.place(), scope, sleep=sleep).run(names or None)
+        return {report.view.name: report for report in reports}
+
+    def outcomes(self, name: str = "v", scope: Scope | None = None) -> dict[int, str]:
+        """A refresh; what became of each day of one view."""
+        report = self.run(name, scope=scope)[name]
+        if report.error is not None:
+            raise report.error
+        return {bucket // DAY: result.outcome.value for bucket, result in sorted(report.results.items())}
+
+    def stored(self, name: str = "v", *, only_valid: bool = True) -> pa.Table:
+        """The rows of a view as its map names them, read without Spark."""
+        snapshot, tables = self.store.snapshot(name), []
+        named: dict[str, list[int]] = {}
+        for bucket, row in snapshot.rows.items():
+            if row.generation is not None and (
+                not only_valid or rules.effective_state(row, snapshot.header) is State.VALID
+            ):
+                named.setdefault(row.generation, []).append(bucket)
+        for generation, files in self.store.files(name, named).items():
+            for file in files:
+                with self.warehouse.open(file.path) as opened:
+                    rows = pq.read_table(opened)
+                kept = pc.is_in(rows[BUCKET], pa.array(named[generation], pa.int64()))
+                tables.append(rows.filter(kept).drop_columns([BUCKET]))
+        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+    def check(self, *, complete: bool = True) -> None:
+        """Every VALID bucket of every view has the rows that DuckDB computes from the same files.
+
+        With `complete`, every bucket that should have rows is VALID too.
+        """
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            for name in self.tables:
+                files = [str(path) for path in sorted((self.folder / name).rglob("*.parquet"))]
+                assert files, f"table {name} has no files to compare with"
+                read = f"read_parquet({files}, union_by_name = true)"
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
+            for view in self.catalog.views.values():
+                sql = self.oracle.get(view.name) or sqlglot.transpile(view.declared.sql, "spark", "duckdb")[0]
+                connection.execute(f"CREATE VIEW {view.name} AS {sql}")
+            for view in self.catalog.views.values():
+                columns = ", ".join(f'"{name}"' for name in view.sql.columns)
+                expected = connection.sql(f"SELECT {columns} FROM {view.name}").to_arrow_table()
+                self._compare(view, by_bucket(view, expected), complete=complete)
+
+    def _compare(self, view: View, expected: Mapping[int, Counter[Any]], *, complete: bool) -> None:
+        found = by_bucket(view, self.stored(view.name))
+        snapshot = self.store.snapshot(view.name)
+        valid = {
+            b for b, r in snapshot.rows.items() if rules.effective_state(r, snapshot.header) is State.VALID
+        }
+        wrong = {
+            view.buckets.key(b): (dict(expected.get(b, {})), dict(found.get(b, {})))
+            for b in sorted(valid)
+            if not same(expected.get(b, Counter()), found.get(b, Counter()))
+        }
+        assert not wrong, f"{view.name}: expected, found: {wrong}"
+        counted = {b: sum(rows.values()) for b, rows in found.items()}
+        recorded = {b: snapshot.rows[b].rows for b in valid if snapshot.rows[b].rows}
+        assert counted == recorded, f"{view.name}: rows found and rows recorded"
+        if complete:
+            missing = [view.buckets.key(b) for b in expected if b not in valid and b >= snapshot.header.start]
+            assert not missing, f"{view.name}: not VALID: {missing}"
+
+
+def by_bucket(view: View, rows: pa.Table) -> dict[int, Counter[Any]]:
+    """Rows as a multiset for each bucket."""
+    found: dict[int, Counter[Any]] = {}
+    time = view.declared.time_column
+    names = [*view.sql.columns]
+    for row in rows.to_pylist():
+        plain = {name: plainly(row[name]) for name in names}
+        found.setdefault(view.buckets.floor(plain[time]), Counter())[tuple(plain.values())] += 1
+    return found
+
+
+def plainly(value: Any) -> Any:
+    """A value as both engines would write it: times as milliseconds, numbers by value."""
+    match value:
+        case datetime():
+            aware = value if value.tzinfo else value.replace(tzinfo=EPOCH.tzinfo)
+            return (aware - EPOCH).total_seconds() * 1_000
+        case date():
+            return (value - EPOCH.date()).days * DAY
+        case Decimal():
+            return value.normalize()
+        case dict():
+            return tuple((key, plainly(inner)) for key, inner in value.items())
+        case list() | tuple():
+            return tuple(map(plainly, value))
+    return value
+
+
+def same(expected: Counter[Any], found: Counter[Any]) -> bool:
+    """Whether two multisets of rows are equal; floats to nine digits."""
+    if expected == found:
+        return True
+    left, right = (sorted(rows.elements(), key=repr) for rows in (expected, found))
+    return len(left) == len(right) and all(map(_alike, left, right))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
