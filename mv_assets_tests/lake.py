@@ -107,6 +107,17 @@ class Lake:
         path = self.folder / "events" / name
         os.truncate(path, path.stat().st_size // 2)
 
+    def spoil(self, name: str, column: str) -> None:
+        """Damage the values of one column; the footer and all other columns stay whole."""
+        path = self.folder / "events" / name
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        chunk = next(each for each in chunks if each.path_in_schema == column)
+        start, size = chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size
+        content = bytearray(path.read_bytes())
+        content[start : start + size] = b"\xff" * size
+        path.write_bytes(content)
+
     def watch(self) -> Watch:
         return Watch(self.catalog, self.tables, Recorded(self.store, self.manager), self.clock)
 

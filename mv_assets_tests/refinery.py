@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,13 +20,16 @@ import sqlglot
 from mv_assets.engine.session import Engine
 from mv_assets.engine.stored import BUCKET
 from mv_assets.project import Spark
+from mv_assets.refresh import executor
 from mv_assets.refresh.executor import Place
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.generations import Contents, Warehouse
+from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report, Scope
+from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
-from mv_assets.state.model import State
+from mv_assets.state.model import Outcome, SecondLook, Sight, State
 from mv_assets.views.view import View
-from mv_assets_tests.lake import EPOCH, Lake
+from mv_assets_tests.lake import EPOCH, Lake, news_of
 from mv_assets_tests.modelled import DAY
 
 
@@ -37,9 +41,14 @@ class Refinery(Lake):
     # The views' SQL for DuckDB, where it can't be translated.
     oracle: Mapping[str, str] = field(default_factory=dict)
 
+    # What happens while a job runs: before it reads, and after it wrote.
+    before: Callable[[], None] | None = None
+    after: Callable[[], None] | None = None
+    house: type[Eventful] = field(default_factory=lambda: Eventful)
+
     @property
     def warehouse(self) -> Warehouse:
-        return Warehouse(str(self.folder / "warehouse"))
+        return self.house(str(self.folder / "warehouse"), self)
 
     def place(self) -> Place:
         return Place(
@@ -62,6 +71,19 @@ class Refinery(Lake):
             raise report.error
         return {bucket // DAY: result.outcome.value for bucket, result in sorted(report.results.items())}
 
+    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
+        done = executor.carry_out(self.place(), outlook, outlook.plan())
+        return {result.bucket // DAY: _said(result.outcome) for _, results in done for result in results}
+
+    def compute(
+        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
+    ) -> dict[int, Outcome | str]:
+        version = outlook.header.version
+        piece = executor.Piece(self.place(), outlook.view, news_of(outlook), version, work)
+        if sights_now is not None:
+            piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
+        return {result.bucket // DAY: result.outcome for result in piece.results()}
+
     def stored(self, name: str = "v", *, only_valid: bool = True) -> pa.Table:
         """The rows of a view as its map names them, read without Spark."""
         snapshot, tables = self.store.snapshot(name), []
@@ -79,7 +101,7 @@ class Refinery(Lake):
                 tables.append(rows.filter(kept).drop_columns([BUCKET]))
         return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
-    def check(self, *, complete: bool = True) -> None:
+    def check(self, *, complete: bool = True, but: Container[str] = ()) -> None:
         """Every VALID bucket of every view has the rows that DuckDB computes from the same files.
 
         With `complete`, every bucket that should have rows is VALID too.
@@ -87,36 +109,89 @@ class Refinery(Lake):
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             for name in self.tables:
-                files = [str(path) for path in sorted((self.folder / name).rglob("*.parquet"))]
-                assert files, f"table {name} has no files to compare with"
-                read = f"read_parquet({files}, union_by_name = true)"
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
+                files = [
+                    str(path) for path in sorted((self.folder / name).rglob("*.parquet")) if _readable(path)
+                ]
+                if files:
+                    read = f"read_parquet({files}, union_by_name = true)"
+                    connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
             for view in self.catalog.views.values():
                 sql = self.oracle.get(view.name) or sqlglot.transpile(view.declared.sql, "spark", "duckdb")[0]
+                if view.name in but or (not complete and not self._valid(view)):
+                    continue
                 connection.execute(f"CREATE VIEW {view.name} AS {sql}")
-            for view in self.catalog.views.values():
                 columns = ", ".join(f'"{name}"' for name in view.sql.columns)
                 expected = connection.sql(f"SELECT {columns} FROM {view.name}").to_arrow_table()
                 self._compare(view, by_bucket(view, expected), complete=complete)
 
+    def _valid(self, view: View) -> set[int]:
+        """Buckets that agree with the files; frozen ones and those of another definition need not."""
+        if view.name not in self.store.views():
+            return set()
+        header, rows = (snapshot := self.store.snapshot(view.name)).header, snapshot.rows.values()
+        if header.definition != view.definition:
+            return set()
+        found = {r.bucket for r in rows if rules.effective_state(r, header) is State.VALID and not r.frozen}
+        base = self.catalog.views.get(view.declared.base)
+        if base is None:
+            return found
+        # What an upstream bucket is now has not come down here yet.
+        below, start = self._valid(base), base.declared.start
+        inside = {b: base.buckets.between(max(b, start), view.buckets.next(b)) for b in found}
+        return {bucket for bucket, parts in inside.items() if below.issuperset(parts)}
+
     def _compare(self, view: View, expected: Mapping[int, Counter[Any]], *, complete: bool) -> None:
         found = by_bucket(view, self.stored(view.name))
         snapshot = self.store.snapshot(view.name)
-        valid = {
-            b for b, r in snapshot.rows.items() if rules.effective_state(r, snapshot.header) is State.VALID
-        }
+        valid = self._valid(view)
         wrong = {
             view.buckets.key(b): (dict(expected.get(b, {})), dict(found.get(b, {})))
             for b in sorted(valid)
             if not same(expected.get(b, Counter()), found.get(b, Counter()))
         }
         assert not wrong, f"{view.name}: expected, found: {wrong}"
-        counted = {b: sum(rows.values()) for b, rows in found.items()}
+        counted = {b: sum(rows.values()) for b, rows in found.items() if b in valid}
         recorded = {b: snapshot.rows[b].rows for b in valid if snapshot.rows[b].rows}
         assert counted == recorded, f"{view.name}: rows found and rows recorded"
         if complete:
-            missing = [view.buckets.key(b) for b in expected if b not in valid and b >= snapshot.header.start]
+            start, end = snapshot.header.start, 1 + (snapshot.header.source_end or -1)
+            due = [b for b in expected if start <= b and view.buckets.next(b) <= end]
+            missing = [view.buckets.key(bucket) for bucket in due if bucket not in valid]
             assert not missing, f"{view.name}: not VALID: {missing}"
+
+
+@dataclass(frozen=True)
+class Eventful(Warehouse):
+    """A warehouse in which things happen when a job begins and when it has written."""
+
+    lake: Refinery
+
+    def place(self, view: str, generation: str) -> str:
+        _happen(self.lake.before)
+        return super().place(view, generation)
+
+    def contents(self, view: str, generation: str) -> Contents:
+        found = Warehouse(self.root).contents(view, generation)
+        _happen(self.lake.after)
+        return found
+
+
+def _readable(path: Path) -> bool:
+    """Whether a file is whole; what VALID buckets hold does not come from those that are not."""
+    try:
+        pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
+def _happen(event: Callable[[], None] | None) -> None:
+    if event is not None:
+        event()
+
+
+def _said(outcome: Outcome) -> Outcome | str:
+    return outcome.value if outcome in (Outcome.FAILED, Outcome.REVERTED) else outcome
 
 
 def by_bucket(view: View, rows: pa.Table) -> dict[int, Counter[Any]]:

@@ -1,4 +1,4 @@
-"""Looks that write nothing, with a progress bar where there is much to read."""
+"""Looks with a progress bar where there is much to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mv_assets.cli.session import clock
 from mv_assets.refresh.maps import Imagined
-from mv_assets.refresh.watch import Watch
+from mv_assets.refresh.watch import Observer, Watch
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Progress as ListingProgress
 from mv_assets.tables.opening import open_table
@@ -22,16 +22,33 @@ def imagining(catalog: Catalog, store: Store | None) -> Iterator[Watch]:
     """A round of looks on copies of the maps; `store` is None where there is no state yet."""
     database = None if store is None else store.database
     tables = {name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()}
-    columns = TextColumn("reading {task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("files")
+    with bars() as shown:
+        yield Watch(catalog, tables, Imagined(store), clock, observer(shown))
+
+
+@contextmanager
+def bars() -> Iterator[Progress]:
+    """Bars on a terminal that leave no trace; nothing elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[of]}"),
+    )
     out = Console(stderr=True)
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bars:
-        yield Watch(catalog, tables, Imagined(store), clock, lambda table: _bar(bars, table))
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as shown:
+        yield shown
 
 
-def _bar(bars: Progress, table: str) -> ListingProgress:
-    task = bars.add_task(table, visible=False)
+def observer(shown: Progress) -> Observer:
+    """A bar for each table that is read."""
 
-    def update(files: int, _size: int, all_files: int, _whole: int) -> None:
-        bars.update(task, completed=files, total=all_files, visible=True)
+    def observe(table: str) -> ListingProgress:
+        task = shown.add_task(f"reading {table}", visible=False, of="files")
 
-    return update
+        def update(files: int, _size: int, all_files: int, _whole: int) -> None:
+            shown.update(task, completed=files, total=all_files, visible=files < all_files)
+
+        return update
+
+    return observe

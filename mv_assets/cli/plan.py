@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from mv_assets.buckets import Buckets, iso
+from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.watch import Outlook
-
-_MOST_LINES = 20
 
 
 @click.command(epilog="Example: mv-assets plan trips_hourly")
@@ -77,25 +75,15 @@ def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
 def _print(name: str, outlooks: Mapping[str, Outlook | MvError]) -> None:
     out, outlook = show.console(), outlooks[name]
     out.print(f"[bold]{name}[/]")
-    _print_lines(
-        [f"[bold red]{show.failed()}[/] {escape(str(error['message']))}" for error in _errors(outlook)]
-    )
+    show.lines([f"[bold red]{show.failed()}[/] {escape(str(e['message']))}" for e in _errors(outlook)])
     if isinstance(outlook, Outlook):
         made = outlook.plan()
         _print_nulls(outlook)
-        _print_lines([_work_line(outlook, work) for work in made.work])
-        _print_lines(list(_waiting_lines(outlook, made)))
+        show.lines([_work_line(outlook, work) for work in made.work])
+        show.lines(list(show.waiting(outlook.view.buckets, _waiting(made))))
         _print_sum(made)
         _print_upstream(outlooks.get(outlook.view.declared.base))
     out.print()
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    out = show.console()
-    for line in lines[:_MOST_LINES]:
-        out.print(f"  {line}")
-    if len(lines) > _MOST_LINES:
-        out.print(f"  and {len(lines) - _MOST_LINES} more")
 
 
 def _print_nulls(outlook: Outlook) -> None:
@@ -110,26 +98,6 @@ def _work_line(outlook: Outlook, work: Work) -> str:
     amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}"
     operation = f"[cyan]{work.operation.value:<9}[/]"
     return f"{operation} {buckets}  [bright_black]{amount}[/]  {escape(work.reason)}"
-
-
-def _waiting_lines(outlook: Outlook, made: Plan) -> Iterator[str]:
-    """One line for neighbours that wait for the same."""
-    for reason, starts in _runs(_waiting(made), outlook.view.buckets):
-        buckets, amount = show.span(outlook.view.buckets, starts), show.count(len(starts), "bucket")
-        yield f"[yellow]{'wait':<9}[/] {buckets}  [bright_black]{amount}[/]  {escape(reason)}"
-
-
-def _runs(waiting: Sequence[Waiting], buckets: Buckets) -> Iterator[tuple[str, list[int]]]:
-    run: list[int] = []
-    reason = ""
-    for each in waiting:
-        if run and (each.reason != reason or each.bucket != buckets.next(run[-1])):
-            yield reason, run
-            run = []
-        reason = each.reason
-        run.append(each.bucket)
-    if run:
-        yield reason, run
 
 
 def _print_sum(made: Plan) -> None:

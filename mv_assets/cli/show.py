@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.filesize import decimal
+from rich.markup import escape
 from rich.text import Text
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
@@ -22,7 +24,21 @@ _CELLS = {
     "failed": ("✗", "X", "bold red"),
 }
 _GRAVITY = {name: rank for rank, name in enumerate(_CELLS)}
+_MOST_LINES = 20
 _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (1_000, "s"))
+
+
+T = TypeVar("T")
+
+
+class Waiting(Protocol):
+    """A bucket that is not to be computed now."""
+
+    @property
+    def bucket(self) -> int: ...
+
+    @property
+    def reason(self) -> str: ...
 
 
 def console() -> Console:
@@ -86,6 +102,37 @@ def duration(milliseconds: int) -> str:
 
 def size(count: int) -> str:
     return decimal(count)
+
+
+def neighbours(
+    buckets: Buckets, items: Iterable[T], start: Callable[[T], int], kind: Callable[[T], object]
+) -> Iterator[list[T]]:
+    """Items of neighbouring buckets that are of one kind, together."""
+    run: list[T] = []
+    for item in items:
+        if run and (kind(item) != kind(run[-1]) or start(item) != buckets.next(start(run[-1]))):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
+
+
+def waiting(buckets: Buckets, waits: Iterable[Waiting]) -> Iterator[str]:
+    """One line for neighbours that wait for the same."""
+    ordered = sorted(waits, key=lambda each: each.bucket)
+    for run in neighbours(buckets, ordered, lambda each: each.bucket, lambda each: each.reason):
+        where, amount = span(buckets, [each.bucket for each in run]), count(len(run), "bucket")
+        yield f"[yellow]{'wait':<9}[/] {where}  [bright_black]{amount}[/]  {escape(run[0].reason)}"
+
+
+def lines(found: Sequence[str]) -> None:
+    """As many lines as a person would read."""
+    out = console()
+    for line in found[:_MOST_LINES]:
+        out.print(f"  {line}")
+    if len(found) > _MOST_LINES:
+        out.print(f"  and {len(found) - _MOST_LINES} more")
 
 
 def span(buckets: Buckets, starts: Sequence[int]) -> str:

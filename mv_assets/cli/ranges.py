@@ -1,0 +1,46 @@
+"""Options that name buckets of a view, the same for every command that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from mv_assets.buckets import iso
+from mv_assets.cli.session import clock
+from mv_assets.views.view import View
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def range_options(command: Command) -> Command:
+    """--bucket, or --from and --to; and --extend."""
+    for option in (
+        click.option("--extend", is_flag=True, help="Let the view cover buckets before its start."),
+        click.option("--to", "last", metavar="BUCKET", help="Last bucket of the range, included."),
+        click.option("--from", "first", metavar="BUCKET", help="First bucket of a range."),
+        click.option("--bucket", help="One bucket, by its start: 2024-01-31 or 2024-01-31T15:00."),
+    ):
+        command = option(command)
+    return command
+
+
+def asked(
+    view: View, bucket: str | None, first: str | None, last: str | None, *, extend: bool
+) -> list[int] | None:
+    """The buckets that were asked for; None for the whole view."""
+    if bucket is None and first is None and last is None:
+        if extend:
+            raise click.UsageError("--extend goes with --bucket or --from and --to")
+        return None
+    if bucket is not None and (first is not None or last is not None):
+        raise click.UsageError("give either --bucket or --from and --to")
+    if bucket is None and (first is None or last is None):
+        raise click.UsageError("a range has both --from and --to")
+    start, end = view.buckets.parse(str(first or bucket)), view.buckets.parse(str(last or bucket))
+    if end < start:
+        raise click.UsageError("--to lies before --from")
+    if end > clock():
+        raise click.UsageError(f"bucket {iso(end)} lies in the future")
+    return list(view.buckets.between(start, view.buckets.next(end)))

@@ -1,0 +1,188 @@
+"""`mv-assets refresh`: bring views up to date, here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.progress import Progress
+
+from mv_assets.buckets import iso
+from mv_assets.cli import show
+from mv_assets.cli.looking import bars, observer
+from mv_assets.cli.ranges import asked, range_options
+from mv_assets.cli.session import Session, clock, print_json
+from mv_assets.cli.spark import engine
+from mv_assets.errors import OutOfCoverage
+from mv_assets.refresh.executor import Place, Result
+from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.planner import Work
+from mv_assets.refresh.refresher import Refresher, Report, Scope
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Outcome
+from mv_assets.tables.opening import open_table
+from mv_assets.views.view import View
+
+_STYLES = {Outcome.FAILED: "bold red", Outcome.COMMITTED: "green", Outcome.COMMITTED_STALE: "yellow"}
+
+
+@click.command(epilog="Example: mv-assets refresh trips_hourly --from 2024-01-01 --to 2024-01-31 --force")
+@click.argument("views", nargs=-1, metavar="[VIEW]...")
+@range_options
+@click.option("--force", is_flag=True, help="Compute again what is VALID, too.")
+@click.option(
+    "--max-bytes", type=click.IntRange(min=0), metavar="N", help="Read no more than N bytes of base tables."
+)
+@click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
+@click.pass_context
+def refresh(
+    ctx: click.Context,
+    views: tuple[str, ...],
+    bucket: str | None,
+    first: str | None,
+    last: str | None,
+    max_bytes: int | None,
+    *,
+    extend: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compute what is missing or STALE: of all views, or of some and those they are based on."""
+    session: Session = ctx.obj
+    catalog = session.catalog(schemas=True, only=views)
+    names = [catalog.view(name).name for name in views or catalog.views]
+    if (bucket or first or last or extend) and len(views) != 1:
+        raise click.UsageError("a range of buckets is one of one view; name it")
+    asked_for = {name: asked(catalog.view(name), bucket, first, last, extend=extend) for name in names}
+    with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
+        manager = session.manager(store, "refresh")
+        for name, buckets in asked_for.items():
+            _prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
+        tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
+        warehouse = Warehouse(catalog.project.warehouse)
+        place = Place(catalog, tables, store, manager, spark, warehouse, clock)
+        scope = _scope(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
+        watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
+        try:
+            reports = watched.run(names)
+        except KeyboardInterrupt:
+            click.echo(
+                "interrupted; what was committed stays, and another refresh goes on from there", err=True
+            )
+            ctx.exit(1)
+        watermarks = {name: iso(store.pulse(name).header.watermark) for name in store.views()}
+    if as_json:
+        print_json({"views": [_json(report) for report in reports]})
+    else:
+        for report in reports:
+            if report.view.name in names or report.results or report.error:
+                _print(report, watermarks.get(report.view.name))
+    if any(_is_wrong(report) for report in reports):
+        ctx.exit(1)
+
+
+def _scope(view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
+    if buckets is None:
+        return Scope(max_bytes=max_bytes)
+    return Scope(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
+
+
+def _prepare(
+    manager: PartitionManager, view: View, buckets: Sequence[int] | None, *, force: bool, extend: bool
+) -> None:
+    """Mark what is to be computed whatever its state, or lies before the view's coverage."""
+    if buckets is None and not force:
+        return
+    start = manager.declare(view.declaration).start
+    before = [each for each in buckets or () if each < start]
+    if before and not extend:
+        key = view.buckets.key
+        raise OutOfCoverage(view.name, key(before[0]), key(start))
+    if force:
+        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
+    elif before:
+        manager.force(view.declaration, before, "the coverage was extended", extend=True)
+
+
+class _Bar:
+    """How far a refresh is: buckets, bytes, and what it does now."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._task = shown.add_task("refreshing", visible=False, total=0, of="buckets")
+        self._buckets = self._read = self._all = 0
+
+    def plans(self, work: Iterable[tuple[View, Work]]) -> None:
+        listed = [piece for _, piece in work]
+        self._buckets += sum(len(piece.buckets) for piece in listed)
+        self._all += sum(piece.bytes for piece in listed)
+
+    def begins(self, view: View, work: Work) -> None:
+        where = show.span(view.buckets, [planned.bucket for planned in work.buckets])
+        what = f"{work.operation.value} {view.name} {where}"
+        self._shown.update(self._task, description=what, total=self._buckets, visible=True)
+        self._say()
+
+    def ends(self, view: View, work: Work, results: Iterable[Result]) -> None:  # noqa: ARG002 - a bar only counts
+        self._read += work.bytes
+        self._shown.update(self._task, advance=len(work.buckets))
+        self._say()
+
+    def _say(self) -> None:
+        self._shown.update(self._task, of=f"buckets, {show.size(self._read)} of {show.size(self._all)}")
+
+
+def _is_wrong(report: Report) -> bool:
+    return report.error is not None or any(
+        result.outcome is Outcome.FAILED for result in report.results.values()
+    )
+
+
+def _json(report: Report) -> dict[str, Any]:
+    key = report.view.buckets.key
+    return {
+        "name": report.view.name,
+        "outcomes": [
+            {
+                "bucket": key(result.bucket),
+                "operation": result.operation.value,
+                "outcome": result.outcome.value,
+                "rows": result.rows,
+                "reason": result.reason,
+            }
+            for _, result in sorted(report.results.items())
+        ],
+        "waiting": [{"bucket": key(each.bucket), "reason": each.reason} for each in report.waiting],
+        "error": None if report.error is None else str(report.error),
+    }
+
+
+def _print(report: Report, watermark: str | None) -> None:
+    out, view = show.console(), report.view
+    through = "" if watermark is None else f"  [bright_black]complete through {watermark}[/]"
+    out.print(f"[bold]{view.name}[/]{through}")
+    if report.error is not None:
+        out.print(f"  [bold red]{show.failed()}[/] {escape(str(report.error))}")
+    results = [result for _, result in sorted(report.results.items())]
+    runs = show.neighbours(view.buckets, results, lambda each: each.bucket, _kind)
+    show.lines([_line(view, run) for run in runs])
+    show.lines(list(show.waiting(view.buckets, report.waiting)))
+    if not report.results and not report.waiting and report.error is None:
+        out.print("  up to date")
+    out.print()
+
+
+def _kind(result: Result) -> tuple[str, Outcome, str | None]:
+    return result.operation, result.outcome, result.reason
+
+
+def _line(view: View, run: Sequence[Result]) -> str:
+    first, style = run[0], _STYLES.get(run[0].outcome, "cyan")
+    where = show.span(view.buckets, [result.bucket for result in run])
+    rows = show.count(sum(result.rows for result in run), "row") if first.outcome.wrote else ""
+    amount = ", ".join(part for part in (show.count(len(run), "bucket"), rows) if part)
+    why = f"  {escape(first.reason)}" if first.reason else ""
+    outcome = f"[{style}]{first.outcome.value}[/]"
+    return f"{first.operation.value:<9} {where}  [bright_black]{amount}[/]  {outcome}{why}"
