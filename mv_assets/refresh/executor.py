@@ -7,17 +7,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.session import Engine
-from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import JobFailed, Misplaced, StateError
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import Contents, Warehouse, new_generation
 from mv_assets.refresh.planner import Failing, Plan, Work
-from mv_assets.refresh.staging import Base, Dimension, Stage
+from mv_assets.refresh.sources import Sources
+from mv_assets.refresh.staging import Stage
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
@@ -26,7 +24,6 @@ from mv_assets.state.registry import Registry
 from mv_assets.state.rules import Decision, Due
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Table
-from mv_assets.tables.times import TimeColumn
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
@@ -65,6 +62,10 @@ class Place:
     def leases(self) -> Leases:
         return Leases(self.store)
 
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.catalog, self.tables, self.store, self.warehouse)
+
 
 def carry_out(
     place: Place,
@@ -82,7 +83,7 @@ def carry_out(
         if work.operation is Due.REVERT:
             yield work, _revert(place, outlook.view, work)
         else:
-            yield work, _Piece(place, outlook.view, outlook.news, plan.version, work).results()
+            yield work, Piece(place, outlook.view, outlook.news, plan.version, work).results()
 
 
 def _fail(place: Place, view: View, version: int, failing: Failing) -> tuple[Work, list[Result]]:
@@ -101,7 +102,7 @@ def _revert(place: Place, view: View, work: Work) -> list[Result]:
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 
 
-class _Piece:
+class Piece:
     """One piece of work: buckets that are staged together if they can be, and committed each by itself."""
 
     def __init__(self, place: Place, view: View, news: News, version: int, work: Work) -> None:
@@ -114,55 +115,23 @@ class _Piece:
         self._again = Again(view, news.sights, place.tables, place.store, place.clock)
 
     def results(self) -> list[Result]:
-        files = {bucket: self._files(bucket) for bucket in self._planned}
-        full = [bucket for bucket, names in files.items() if names]
-        found = self._attempt([bucket for bucket in files if bucket not in full], _nothing)
+        seen = {bucket: self._news.seen[bucket] for bucket in self._planned}
+        full = {bucket: each for bucket, each in seen.items() if each.members}
+        found = self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
         if full:
             with ExitStack() as held:
                 spark = held.enter_context(self._place.engine.session())
-                base = Base(*self._base(held, spark, full), {bucket: files[bucket] for bucket in full})
-                found += self._stage(Stage(spark, self._view, base, self._dimensions(spark)), full)
+                stage = self._place.sources.stage(held, spark, self._news.sights, full)
+                found += self._stage(stage, list(full))
         return sorted(found, key=lambda result: result.bucket)
 
-    def _files(self, bucket: int) -> list[str]:
-        names = self._news.sights.base.names
-        return [names[at] for at in self._news.seen[bucket].members]
-
-    def _base(
-        self, held: ExitStack, spark: SparkSession, buckets: Sequence[int]
-    ) -> tuple[str, TimeColumn, Reader]:
-        catalog, name, listing = self._place.catalog, self._view.declared.base, self._news.sights.base
-        if name in catalog.tables:
-            declared = catalog.tables[name]
-            time = TimeColumn(declared.time_column or "", declared.time_unit)
-            wanted = {*self._view.sql.used.get(name, ()), time.name}
-            return name, time, reader_of(spark, self._place.tables[name], listing, wanted)
-        upstream = catalog.views[name]
-        time = TimeColumn(upstream.declared.time_column)
-        wanted = {*self._view.sql.used.get(name, ()), time.name}
-        start, end = upstream.buckets.floor(min(buckets)), self._view.buckets.next(max(buckets))
-        rows = held.enter_context(self._place.leases.pin(name, start, end)).snapshot.rows.values()
-        content = dict(zip(listing.names, listing.crcs, strict=True))
-        keyed = {upstream.buckets.key(row.bucket): row for row in rows}
-        as_listed = {key: row for key, row in keyed.items() if row.content == content.get(key)}
-        files = self._place.store.files(
-            name, {row.generation for row in as_listed.values() if row.generation}
-        )
-        warehouse = self._place.warehouse
-        return name, time, StoredReader(spark, warehouse.root, warehouse.open, as_listed, files, wanted)
-
-    def _dimensions(self, spark: SparkSession) -> Iterator[Dimension]:
-        for name, listing in self._news.sights.dimensions.items():
-            wanted = self._view.sql.used.get(name, frozenset())
-            yield Dimension(name, reader_of(spark, self._place.tables[name], listing, wanted), listing.names)
-
     def _stage(self, stage: Stage, buckets: Sequence[int]) -> list[Result]:
-        groups, failing = stage.groups(buckets)
-        found = []
-        for error in dict.fromkeys(failing.values()):
-            starts = [bucket for bucket in buckets if failing.get(bucket) == error]
+        groups = stage.groups(buckets)
+        found = self._attempt(groups.empty, _nothing)
+        for error in dict.fromkeys(groups.failing.values()):
+            starts = [bucket for bucket in buckets if groups.failing.get(bucket) == error]
             found += self._attempt(starts, _failing(error))
-        for group in groups:
+        for group in groups.alike:
             found += self._attempt(group.buckets, self._job(stage, group.schema))
         return found
 
@@ -174,6 +143,7 @@ class _Piece:
             outside = contents.rows.keys() - set(buckets)
             if outside:
                 raise Misplaced(name, ", ".join(sorted(map(str, outside))))
+            warehouse.settle(contents.files)
             return contents
 
         return compute

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -49,6 +49,15 @@ class Alike:
     buckets: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Buckets by how they are computed: together, without reading anything, or not at all and why."""
+
+    alike: tuple[Alike, ...] = ()
+    empty: tuple[int, ...] = ()
+    failing: Mapping[int, str] = field(default_factory=dict)
+
+
 class Stage:
     """Computes buckets of one view in a session of its own."""
 
@@ -58,21 +67,24 @@ class Stage:
         self._base = base
         self._dimensions = tuple(dimensions)
 
-    def groups(self, buckets: Sequence[int]) -> tuple[list[Alike], dict[int, str]]:
-        """Buckets that may be computed together, and those that can't be computed at all, with why.
+    def groups(self, buckets: Sequence[int]) -> Groups:
+        """How to compute some buckets.
 
         A bucket's types follow from its own files, whatever it is computed together with.
         """
-        base, found, failing = self._base, dict[tuple[str, ...], list[int]](), dict[int, str]()
-        schemas: dict[tuple[str, ...], StructType] = {}
+        base, empty, failing = self._base, list[int](), dict[int, str]()
+        found, schemas = dict[tuple[str, ...], list[int]](), dict[tuple[str, ...], StructType]()
         with spark_errors():
             try:
                 self._join()
             except Unreadable as error:
-                return [], dict.fromkeys(buckets, str(error))
+                return Groups(failing=dict.fromkeys(buckets, str(error)))
             base.reader.learn(sorted({name for bucket in buckets for name in base.files[bucket]}))
             for bucket in buckets:
                 try:
+                    if not base.reader.files(base.files[bucket]):
+                        empty.append(bucket)
+                        continue
                     schema = base.reader.schema(base.files[bucket])
                 except Unreadable as error:
                     failing[bucket] = str(error)
@@ -80,7 +92,8 @@ class Stage:
                 key = tuple(f"{part.name} {part.dataType}" for part in schema)
                 schemas[key] = schema
                 found.setdefault(key, []).append(bucket)
-        return [Alike(schemas[key], tuple(starts)) for key, starts in found.items()], failing
+        alike = tuple(Alike(schemas[key], tuple(starts)) for key, starts in found.items())
+        return Groups(alike, tuple(empty), failing)
 
     def write(self, schema: StructType, buckets: Sequence[int], place: str) -> None:
         """Compute buckets and write them to a new folder.

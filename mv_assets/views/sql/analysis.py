@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
+from mv_assets.views.sql.approximate import approximate_columns
 from mv_assets.views.sql.clauses import refused_clauses
 from mv_assets.views.sql.columns import Resolver, output_names
 from mv_assets.views.sql.decomposition import Decomposition
@@ -37,7 +38,7 @@ class ViewSql:
     there to be compared, as by the definition's hash, and the executor runs the SQL as declared. `grain` is
     what the output time column is truncated to, None for raw instants. `used` has the columns mentioned of
     each table read, in the schema's spelling; a name that several tables of unknown schema may have counts
-    for each.
+    for each. `approximate` are the output columns in which another run may differ.
     """
 
     sql: str
@@ -45,6 +46,7 @@ class ViewSql:
     grain: str | None
     aggregates: bool
     used: Mapping[str, frozenset[str]]
+    approximate: frozenset[str] = frozenset()
 
 
 def analyse(
@@ -94,6 +96,7 @@ def _analyse(
         grain=cut.output_grain(time),
         aggregates=cut.aggregates,
         used={table: frozenset(columns) for table, columns in resolver.used.items()},
+        approximate=approximate_columns(select, reading.tokens, resolver.meaning),
     ), []
 
 

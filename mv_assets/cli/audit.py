@@ -1,0 +1,122 @@
+"""`mv-assets audit`: compute stored buckets again, and quarantine those that differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.progress import Progress
+
+from mv_assets.cli import show
+from mv_assets.cli.looking import bars, observer
+from mv_assets.cli.session import Session, clock, print_json
+from mv_assets.cli.spark import engine
+from mv_assets.refresh.audit import audit as audit_view
+from mv_assets.refresh.executor import Place
+from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.recomputing import Finding, Verdict
+from mv_assets.tables.opening import open_table
+from mv_assets.views.view import View
+
+_STYLES = {
+    Verdict.EQUAL: "green",
+    Verdict.DIFFERENT: "bold red",
+    Verdict.MISSING: "bold red",
+    Verdict.NOT_COMPARABLE: "yellow",
+}
+
+
+@click.command(epilog="Example: mv-assets audit trips_hourly --sample 25")
+@click.argument("view")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many buckets: the newest, and others by chance.  [default: 10]",
+)
+@click.option("--all", "whole", is_flag=True, help="Every bucket.")
+@click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
+@click.pass_context
+def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_json: bool) -> None:
+    """Compute buckets once more and compare them with what is stored.
+
+    A bucket that differs, or whose files are missing or damaged, is marked STALE: the next refresh mends it.
+    """
+    session: Session = ctx.obj
+    if whole and sample is not None:
+        raise click.UsageError("give either --sample or --all")
+    catalog = session.catalog(schemas=True, only=[view])
+    found = catalog.view(view)
+    most = None if whole else sample or 10
+    with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
+        tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
+        manager, warehouse = session.manager(store, "audit"), Warehouse(catalog.project.warehouse)
+        place = Place(catalog, tables, store, manager, spark, warehouse, clock)
+        findings = audit_view(place, found, most, progress=_bar(shown, view), observer=observer(shown))
+    if as_json:
+        print_json(_json(found, findings))
+    else:
+        _print(found, findings)
+    if any(finding.wrong or finding.failed for finding in findings):
+        ctx.exit(1)
+
+
+def _bar(shown: Progress, view: str) -> Callable[[int, int], None]:
+    task = shown.add_task(f"auditing {view}", visible=False, of="buckets")
+
+    def update(done: int, all_of_them: int) -> None:
+        shown.update(task, completed=done, total=all_of_them, visible=done < all_of_them)
+
+    return update
+
+
+def _json(view: View, findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "view": view.name,
+        "not_compared": sorted(view.sql.approximate),
+        "buckets": [
+            {
+                "bucket": view.buckets.key(finding.bucket),
+                "verdict": finding.verdict.value,
+                "rows": finding.rows,
+                "reason": finding.reason,
+            }
+            for finding in findings
+        ],
+    }
+
+
+def _print(view: View, findings: Sequence[Finding]) -> None:
+    out = show.console()
+    out.print(f"[bold]{view.name}[/]")
+    if not findings:
+        out.print("  nothing is stored yet; refresh the view first")
+        return
+    runs = show.neighbours(view.buckets, findings, lambda each: each.bucket, _kind)
+    show.lines([_line(view, run) for run in runs])
+    approximate = sorted(view.sql.approximate)
+    if approximate and len(approximate) < len(view.sql.columns):
+        names = escape(", ".join(approximate))
+        out.print(f"  not compared, as approximate functions differ from run to run: {names}")
+    counted = Counter(finding.verdict for finding in findings)
+    out.print(
+        "  " + ", ".join(f"{counted[verdict]} {verdict.value}" for verdict in Verdict if counted[verdict])
+    )
+    if any(finding.wrong for finding in findings):
+        out.print(f"  what is wrong was marked STALE; mend it with: mv-assets refresh {view.name}")
+
+
+def _kind(finding: Finding) -> tuple[Verdict, str | None]:
+    return finding.verdict, finding.reason
+
+
+def _line(view: View, run: Sequence[Finding]) -> str:
+    first = run[0]
+    where = show.span(view.buckets, [finding.bucket for finding in run])
+    rows = show.count(sum(finding.rows for finding in run), "row")
+    why = f"  {escape(first.reason)}" if first.reason else ""
+    verdict = f"[{_STYLES[first.verdict]}]{first.verdict.value}[/]"
+    return f"{verdict}  {where}  [bright_black]{show.count(len(run), 'bucket')}, {rows}[/]{why}"

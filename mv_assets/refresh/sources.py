@@ -1,0 +1,65 @@
+"""What a view is computed from, as Spark reads it: the base by its listed files, the dimensions whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from mv_assets.engine.readers import Reader, reader_of
+from mv_assets.engine.stored import StoredReader
+from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.sights import Seen, Sights
+from mv_assets.refresh.staging import Base, Dimension, Stage
+from mv_assets.state.leases import Leases
+from mv_assets.state.store import Store
+from mv_assets.tables.listing import Listing, Table
+from mv_assets.tables.times import TimeColumn
+from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where tables and views are read from."""
+
+    catalog: Catalog
+    tables: Mapping[str, Table]
+    store: Store
+    warehouse: Warehouse
+
+    def stage(self, held: ExitStack, spark: SparkSession, sights: Sights, seen: Mapping[int, Seen]) -> Stage:
+        """A stage for some buckets that have files; what it reads stays there until `held` is closed."""
+        view, names = sights.view, sights.base.names
+        files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
+        time, reader = self._base(held, spark, view, sights.base, list(seen))
+        base = Base(sights.base.table, time, reader, files)
+        return Stage(spark, view, base, self._dimensions(spark, sights))
+
+    def _base(
+        self, held: ExitStack, spark: SparkSession, view: View, listing: Listing, buckets: Sequence[int]
+    ) -> tuple[TimeColumn, Reader]:
+        name = listing.table
+        if name in self.catalog.tables:
+            declared = self.catalog.tables[name]
+            time = TimeColumn(declared.time_column or "", declared.time_unit)
+            wanted = {*view.sql.used.get(name, ()), time.name}
+            return time, reader_of(spark, self.tables[name], listing, wanted)
+        upstream = self.catalog.views[name]
+        time = TimeColumn(upstream.declared.time_column)
+        wanted = {*view.sql.used.get(name, ()), time.name}
+        start, end = upstream.buckets.floor(min(buckets)), view.buckets.next(max(buckets))
+        rows = held.enter_context(Leases(self.store).pin(name, start, end)).snapshot.rows.values()
+        content = dict(zip(listing.names, listing.crcs, strict=True))
+        keyed = {upstream.buckets.key(row.bucket): row for row in rows}
+        as_listed = {key: row for key, row in keyed.items() if row.content == content.get(key)}
+        files = self.store.files(name, {row.generation for row in as_listed.values() if row.generation})
+        root, open_file = self.warehouse.root, self.warehouse.open
+        return time, StoredReader(spark, root, open_file, as_listed, files, wanted)
+
+    def _dimensions(self, spark: SparkSession, sights: Sights) -> Iterator[Dimension]:
+        for name, listing in sights.dimensions.items():
+            wanted = sights.view.sql.used.get(name, frozenset())
+            yield Dimension(name, reader_of(spark, self.tables[name], listing, wanted), listing.names)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2)]
+SQL = """
+    SELECT date_trunc('hour', at) AS hour, count(*) AS n, approx_percentile(x, 0.5) AS middle
+    FROM events GROUP BY ALL
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A view of two days, declared but not refreshed."""
+    (tmp_path / "events").mkdir()
+    for at in DAYS:
+        times = [at, at + timedelta(days=1) - timedelta(milliseconds=1)]
+        rows = pa.table({"at": pa.array(times, pa.timestamp("us", "UTC")), "x": [1, 2]})
+        pq.write_table(rows, tmp_path / "events" / f"{at:%d}.parquet")
+    view = {"name": "hourly", "base": "events", "sql": SQL, "time_column": "hour", "bucket": "1d"}
+    declared = {
+        "state": "sqlite:///state.db",
+        "warehouse": "warehouse",
+        "spark": {"master": "local[1]", "conf": {"spark.sql.shuffle.partitions": "1"}},
+        "tables": [{"name": "events", "path": "events", "time_column": "at", "settle": "0s"}],
+        "views": [{**view, "start": "2024-01-01"}],
+    }
+    file = tmp_path / "project.yaml"
+    file.write_text(yaml.safe_dump(declared))
+    return file
+
+
+def said(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
+    """What a command says on stdout and on stderr; a process of its own, as Spark is one a process."""
+    start = [sys.executable, "-c", "from mv_assets.cli import main; main()", "--project", str(project)]
+    ended = subprocess.run([*start, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout, ended.stderr
+
+
+def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path) -> None:
+    said(project, "refresh")
+    out, _ = said(project, "audit", "hourly", "--all")
+    assert "equal  2024-01-01 to 2024-01-02  2 buckets, 4 rows" in out
+    assert "differ from run to run: middle" in out
+    assert "2 equal" in out
+    (path,) = (project.parent / "warehouse").rglob("*.parquet")
+    path.unlink()
+    found = json.loads(said(project, "audit", "hourly", "--sample", "1", "--json", code=1)[0])
+    name = path.relative_to(project.parent / "warehouse")
+    reason = f"generation file {name} is missing"
+    wrong = {"verdict": "missing", "rows": 2, "reason": reason}
+    assert found == {
+        "view": "hourly",
+        "not_compared": ["middle"],
+        "buckets": [{"bucket": "2024-01-01", **wrong}, {"bucket": "2024-01-02", **wrong}],
+    }
+    (view,) = json.loads(said(project, "status", "--json")[0])["views"]
+    stale = {(bucket["state"], bucket["stale_reason"]) for bucket in view["buckets"]}
+    assert stale == {("STALE", f"audit: {reason}")}
+
+
+def test_an_audit_without_a_refresh_or_with_wrong_words_starts_no_spark(project: Path) -> None:
+    assert "refresh the view first" in said(project, "audit", "hourly")[0]
+    assert "either --sample or --all" in said(project, "audit", "hourly", "--all", "--sample", "3", code=2)[1]
+    assert "has no view 'daily'" in said(project, "audit", "daily", code=2)[1]
+    assert "--sample" in said(project, "audit", "hourly", "--sample", "0", code=2)[1]

@@ -1,0 +1,449 @@
+"""An audit finds what is stored wrong, quarantines exactly that, and never what only changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mv_assets.engine.stored import BUCKET
+from mv_assets.errors import NotInForce, WarehouseUnusable
+from mv_assets.refresh.audit import audit
+from mv_assets.refresh.recomputing import Finding
+from mv_assets_tests.lake import HOURLY, day, through, view
+from mv_assets_tests.modelled import DAY
+from mv_assets_tests.refinery import Refinery
+
+Refineries = Callable[..., Refinery]
+Rows = list[dict[str, Any]]
+TYPES = pa.schema(
+    {
+        "at": pa.timestamp("us", "UTC"),
+        "i": pa.int64(),
+        "dec": pa.decimal128(20, 4),
+        "s": pa.string(),
+        "d": pa.date32(),
+        "ntz": pa.timestamp("us"),
+        "f": pa.float64(),
+        "g": pa.float32(),
+        "xs": pa.list_(pa.float64()),
+        "st": pa.struct({"p": pa.int32(), "q": pa.list_(pa.string())}),
+        "m": pa.map_(pa.string(), pa.int64()),
+        "b": pa.binary(),
+    }
+)
+LAST = 23
+RAW = f"SELECT {', '.join(TYPES.names)} FROM events"
+SUMS = "SELECT date_trunc('hour', at) AS hour, s, sum(f) AS total, avg(f) AS mean FROM events GROUP BY ALL"
+
+
+def raw_view() -> Any:
+    return view(sql=RAW, time_column="at")
+
+
+def value(number: int, hour: int) -> dict[str, Any]:
+    """One row with something of every type, null where the numbers say so."""
+    at = number * 24 + hour
+    return {
+        "at": through(number)[1] if hour == LAST else day(number, hour),
+        "i": at,
+        "dec": Decimal(at) / 8 if at % 3 else None,
+        "s": f"s{at % 4}" if at % 5 else None,
+        "d": date(1969, 12, 1 + at % 28),
+        "ntz": day(-number, hour).replace(tzinfo=None, microsecond=at),
+        "f": [at / 7, float("nan"), float("-inf"), None, -0.0][at % 5],
+        "g": at / 3,
+        "xs": [at / 7, None] if at % 2 else None,
+        "st": {"p": None, "q": ["x", None]} if at % 2 else None,
+        "m": [("k", at), ("l", None)] if at % 3 else [],
+        "b": bytes([at % 256]),
+    }
+
+
+def fill(lake: Refinery, *numbers: int) -> None:
+    """Days of twelve rows, of which the last two are the same."""
+    for number in numbers:
+        rows = [value(number, hour) for hour in (*range(10), LAST, LAST)]
+        pq.write_table(pa.Table.from_pylist(rows, TYPES), lake.folder / "events" / f"day-{number}.parquet")
+
+
+def audited(lake: Refinery, name: str = "v", most: int | None = None, **given: Any) -> dict[int, str]:
+    """An audit; the verdict on each day."""
+    return {each.bucket // DAY: each.verdict.value for each in found(lake, name, most, **given)}
+
+
+def found(lake: Refinery, name: str = "v", most: int | None = None, **given: Any) -> list[Finding]:
+    return audit(lake.place(), lake.catalog.view(name), most, **given)
+
+
+def files(lake: Refinery, number: int, name: str = "v") -> list[Path]:
+    """The generation files of one day."""
+    row = lake.row(number, name)
+    assert row is not None
+    assert row.generation is not None
+    listed = lake.store.files(name, [row.generation])[row.generation]
+    return [lake.folder / "warehouse" / file.path for file in listed]
+
+
+def tamper(lake: Refinery, number: int, change: Callable[[Rows], Rows], *, name: str = "v") -> None:
+    """Rewrite a day's rows behind the map's back, under the recorded size."""
+    for path in files(lake, number, name):
+        before, size = pq.read_table(path), path.stat().st_size
+        mine = [row for row in before.to_pylist() if row[BUCKET] == number * DAY]
+        others = [row for row in before.to_pylist() if row[BUCKET] != number * DAY]
+        rewrite(path, pa.Table.from_pylist([*others, *(change(mine) if mine else [])], before.schema), size)
+
+
+def rewrite(path: Path, rows: pa.Table, size: int) -> None:
+    """Write another file of exactly the size, with as much metadata as that takes, and no checksum."""
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    length = 0
+    for _ in range(20):
+        with pq.ParquetWriter(path, rows.schema, compression="zstd", store_schema=False) as writer:
+            writer.write_table(rows)
+            writer.add_key_value_metadata({"padding": "x" * length})
+        if path.stat().st_size == size:
+            return
+        length = max(length + size - path.stat().st_size, 0)
+    pytest.fail(f"{path} can't be made {size} bytes long, it has {path.stat().st_size}")
+
+
+def first(rows: Rows, **changed: Any) -> Rows:
+    return [{**rows[0], **changed}, *rows[1:]]
+
+
+def test_rows_of_every_type_are_equal_to_their_recomputation(refinery: Refineries) -> None:
+    lake = refinery(raw_view(), view("sums", sql=SUMS))
+    fill(lake, 0, 1, 2)
+    lake.run()
+    before = lake.version("v"), lake.version("sums")
+    assert audited(lake) == audited(lake, "sums") == dict.fromkeys(range(3), "equal")
+    assert [each.rows for each in found(lake)] == [12, 12, 12]
+    assert (lake.version("v"), lake.version("sums")) == before
+
+
+TAMPERINGS: list[tuple[Callable[[Rows], Rows], str]] = [
+    (lambda rows: first(rows, i=-1), "1 of 12 rows differs"),
+    (lambda rows: first(rows, s="x", b=b""), "1 of 12 rows differs"),
+    (lambda rows: first(rows, ntz=rows[0]["at"].replace(tzinfo=None)), "1 of 12 rows differs"),
+    (lambda rows: [{**row, "s": None} for row in rows], "of 12 rows differ"),
+    (lambda rows: [{**row, "d": None} for row in rows], "12 of 12 rows differ"),
+    (lambda rows: rows[1:], "1 of 12 rows differs"),
+    (lambda rows: [*rows, rows[0]], "1 of 13 rows differs"),
+    (lambda _: [], "12 of 12 rows differ"),
+    (lambda rows: [{**row, "g": row["g"] * 1.0001} for row in rows], "12 of 12 rows differ"),
+    (lambda rows: [{**row, "f": None} for row in rows], "of 12 rows differ"),
+    (lambda rows: [{**row, "m": row["m"][:1]} for row in rows], "of 12 rows differ"),
+]
+
+
+def test_tampered_buckets_are_quarantined_and_then_mended(refinery: Refineries) -> None:
+    lake, days = refinery(raw_view()), range(2, len(TAMPERINGS) + 2)
+    fill(lake, 1, *days)
+    lake.run()
+    for number, (change, _) in zip(days, TAMPERINGS, strict=True):
+        tamper(lake, number, change)
+    assert audited(lake) == {0: "equal", 1: "equal"} | dict.fromkeys(days, "different")
+    assert lake.states(0, 1, *days) == "VV" + "S" * len(days)
+    for number, (_, reason) in zip(days, TAMPERINGS, strict=True):
+        row = lake.row(number)
+        assert row is not None
+        assert row.forced
+        assert str(row.reason).startswith("audit: ")
+        assert f"{reason} from a recomputation" in str(row.reason)
+    assert lake.outcomes() == dict.fromkeys(days, "committed")
+    assert set(audited(lake).values()) == {"equal"}
+    lake.check()
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1 + 1e-12, "equal"), (1 + 1e-6, "different")])
+def test_floats_may_differ_in_their_last_digits_only(
+    refinery: Refineries, factor: float, verdict: str
+) -> None:
+    lake = refinery(view(sql=SUMS))
+    pq.write_table(
+        pa.Table.from_pylist([{**value(0, hour), "f": hour / 7} for hour in (*range(1, 9), LAST)], TYPES),
+        lake.folder / "events" / "day-0.parquet",
+    )
+    lake.run()
+    tamper(lake, 0, lambda rows: [{**row, "total": row["total"] * factor} for row in rows])
+    assert audited(lake) == {0: verdict}
+
+
+def test_a_missing_file_is_found_for_all_buckets_that_it_may_hold(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1)
+    lake.run()
+    lake.days(2)
+    lake.run()
+    (path,) = files(lake, 0)
+    path.unlink()
+    assert audited(lake, most=1) == {2: "equal"}
+    assert audited(lake) == {0: "missing", 1: "missing", 2: "equal"}
+    assert lake.states(0, 1, 2) == "SSV"
+    name = path.relative_to(lake.folder / "warehouse")
+    assert lake.reason(0) == f"audit: generation file {name} is missing"
+    assert lake.outcomes() == {0: "committed", 1: "committed"}
+    assert audited(lake) == dict.fromkeys(range(3), "equal")
+    lake.check()
+
+
+def test_a_sample_of_a_damaged_generation_tells_of_its_other_buckets(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1, 2)
+    lake.run()
+    files(lake, 0)[0].unlink()
+    assert audited(lake, most=1) == dict.fromkeys(range(3), "missing")
+    assert lake.states(0, 1, 2) == "SSS"
+    lake.run()
+
+
+def test_a_truncated_file_is_found_by_its_size(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    (path,) = files(lake, 0)
+    size = path.stat().st_size
+    os.truncate(path, size // 2)
+    assert audited(lake) == {0: "different"}
+    assert f"has {size // 2} bytes instead of {size}" in str(lake.reason(0))
+    lake.run()
+    lake.check()
+
+
+def test_one_file_of_noise_does_not_hide_the_others(refinery: Refineries) -> None:
+    lake = refinery(raw_view())
+    for number in range(4):
+        fill(lake, number)
+        lake.run()
+    tamper(lake, 0, lambda rows: first(rows, i=-1))
+    (footerless,), (noisy,) = files(lake, 1), files(lake, 2)
+    footerless.write_bytes(b"x" * footerless.stat().st_size)
+    content = bytearray(noisy.read_bytes())
+    content[4:1200] = b"\xff" * 1196
+    noisy.write_bytes(content)
+    assert audited(lake) == {0: "different", 1: "different", 2: "different", 3: "equal"}
+    assert "1 of 12 rows" in str(lake.reason(0))
+    assert "can't be read" in str(lake.reason(1))
+    assert "can't be read" in str(lake.reason(2))
+    assert lake.outcomes() == dict.fromkeys(range(3), "committed")
+    assert audited(lake) == dict.fromkeys(range(4), "equal")
+
+
+def test_a_file_that_fails_its_checksum_can_not_be_read(refinery: Refineries) -> None:
+    lake = refinery(raw_view())
+    for number in range(3):
+        fill(lake, number)
+        lake.run()
+    (path,) = files(lake, 1)
+    checksum = path.parent / f".{path.name}.crc"
+    known = checksum.read_bytes()
+    tamper(lake, 1, lambda rows: first(rows, i=-1))
+    checksum.write_bytes(known)
+    assert audited(lake) == {0: "equal", 1: "different", 2: "equal"}
+    assert "can't be read" in str(lake.reason(1))
+    lake.run()
+    lake.check()
+
+
+def test_a_warehouse_that_is_not_there_is_no_loss_of_every_bucket(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    (lake.folder / "warehouse").rename(lake.folder / "elsewhere")
+    with pytest.raises(WarehouseUnusable, match="mount or restore it"):
+        found(lake)
+    (lake.folder / "elsewhere").rename(lake.folder / "warehouse")
+    assert lake.states(0) == "V"
+
+
+def test_a_view_on_a_view_is_computed_again_from_what_that_one_stores(refinery: Refineries) -> None:
+    daily = "SELECT date_trunc('day', hour) AS hour, sum(n) AS n FROM v GROUP BY ALL"
+    lake = refinery(view(), view("daily", base="v", sql=daily))
+    lake.days(0, 1)
+    lake.run()
+    assert audited(lake, "daily") == dict.fromkeys(range(2), "equal")
+    tamper(lake, 1, lambda rows: first(rows, n=77), name="daily")
+    assert audited(lake, "daily") == {0: "equal", 1: "different"}
+    assert lake.states(0, 1) == "VV"
+    lake.run()
+    tamper(lake, 0, lambda rows: first(rows, n=77))
+    assert audited(lake) == {0: "different", 1: "equal"}
+    (waits, equal) = found(lake, "daily")
+    assert (waits.verdict, equal.verdict) == ("not comparable", "equal")
+    assert str(waits.reason).startswith("waits for v 1970-01-01")
+    lake.run()
+    assert audited(lake, "daily") == dict.fromkeys(range(2), "equal")
+    lake.check()
+
+
+def test_a_join_is_computed_again_with_its_dimension(refinery: Refineries) -> None:
+    sql = HOURLY.replace("count(*) AS n FROM events", "label, count(*) AS n FROM events JOIN z USING (x)")
+    lake = refinery(view(sql=sql, dimensions=["z"]), dimensions=["z"])
+    labels = lake.folder / "z" / "z.parquet"
+    pq.write_table(pa.table({"x": [0, 1], "label": ["zero", None]}), labels)
+    lake.days(0, 1)
+    lake.run()
+    assert audited(lake) == dict.fromkeys(range(2), "equal")
+    tamper(lake, 0, lambda rows: first(rows, label=None))
+    assert audited(lake) == {0: "different", 1: "equal"}
+    lake.run()
+    pq.write_table(pa.table({"x": [0, 1], "label": ["nil", None]}), labels)
+    assert [each.reason for each in found(lake)] == ["its inputs changed"] * 2
+
+
+def test_buckets_without_rows_are_equal_to_no_rows(refinery: Refineries) -> None:
+    lake = refinery(view(sql=HOURLY.replace("GROUP", "WHERE x <> 1 GROUP")))
+    lake.days(0, 1, 2)
+    lake.run()
+    lake.remove("day-0.parquet")
+    lake.run()
+    assert [(each.verdict, each.rows) for each in found(lake)] == [("equal", 0), ("equal", 0), ("equal", 2)]
+
+
+def test_a_sample_has_the_newest_and_all_has_all(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(*range(6))
+    lake.run()
+    samples = [set(audited(lake, most=3, chance=random.Random(seed))) for seed in range(3)]
+    assert all(len(sample) == 3 and 5 in sample for sample in samples)
+    assert audited(lake, most=3, chance=random.Random(0)).keys() == samples[0]
+    assert len(set(map(frozenset, samples))) > 1
+    assert set(audited(lake, most=1)) == {5}
+    assert set(audited(lake, most=99)) == set(audited(lake)) == set(range(6))
+
+
+def test_what_changed_since_can_not_be_compared_and_is_left_alone(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1)
+    lake.run()
+    lake.write("late.parquet", [day(0)])
+    version = lake.version()
+    (changed, equal) = found(lake)
+    assert (changed.verdict, changed.reason) == ("not comparable", "its inputs changed")
+    assert equal.verdict == "equal"
+    assert set(audited(lake, most=1)) == {1}
+    assert lake.version() == version
+
+
+def during(step: Callable[[], object]) -> Callable[[int, int], None]:
+    """A progress during which something happens: after the job, before its verdicts are confirmed."""
+
+    def progress(done: int, all_of_them: int) -> None:
+        if done == all_of_them:
+            step()
+
+    return progress
+
+
+def test_a_base_that_changes_during_the_audit_leads_to_no_quarantine(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1)
+    lake.run()
+    tamper(lake, 0, lambda rows: first(rows, n=77))
+    tamper(lake, 1, lambda rows: first(rows, n=77))
+    late = during(lambda: lake.write("late.parquet", [day(0)]))
+    (changed, different) = found(lake, progress=late)
+    assert (changed.verdict, changed.reason) == ("not comparable", "its inputs changed while it was audited")
+    assert different.verdict == "different"
+    assert lake.row(0).forced is False  # type: ignore[union-attr]
+    lake.run()
+    lake.check()
+
+
+def test_a_file_that_is_replaced_while_it_is_read_leads_to_no_quarantine(refinery: Refineries) -> None:
+    lake = refinery(view(sql="SELECT at, x FROM events", time_column="at"))
+    lake.days(0)
+    lake.run()
+
+    def replaced(done: int, _all: int) -> None:
+        if done == 0:
+            lake.write("day-0.parquet", [day(0, 1), day(0, 2)], 5)
+
+    (finding,) = found(lake, progress=replaced)
+    assert (finding.verdict, lake.row(0).forced) == ("not comparable", False)  # type: ignore[union-attr]
+
+
+def test_a_bucket_that_is_computed_anew_during_the_audit_is_not_quarantined(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    tamper(lake, 0, lambda rows: first(rows, n=77))
+
+    def peer() -> None:
+        lake.manager.force(lake.catalog.view("v").declaration, [0], "a person")
+        lake.run()
+
+    (finding,) = found(lake, progress=during(peer))
+    assert (finding.verdict, lake.states(0)) == ("not comparable", "V")
+    lake.check()
+
+
+def test_a_quarantined_bucket_is_not_marked_again(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    tamper(lake, 0, lambda rows: first(rows, n=77))
+    assert audited(lake) == {0: "different"}
+    version = lake.version()
+    assert audited(lake) == {0: "different"}
+    assert lake.version() == version
+
+
+def test_a_bucket_that_can_not_be_computed_again_says_why_and_stays(refinery: Refineries) -> None:
+    sql = "SELECT date_trunc('hour', at) AS hour, sum(1 DIV x) AS n FROM events GROUP BY ALL"
+    lake = refinery(view(sql=sql))
+    for number in (1, 2):
+        lake.days(number)
+    lake.run()
+    assert audited(lake)[1] == "equal"
+    broken = lake.folder / "events" / "day-2.parquet"
+    content, stat = broken.read_bytes(), broken.stat()
+
+    def damage(done: int, _all: int) -> None:
+        if done == 0:
+            broken.write_bytes(b"x" * len(content))
+
+    findings = {each.bucket // DAY: each for each in found(lake, progress=damage)}
+    assert (findings[1].verdict, findings[2].verdict) == ("equal", "not comparable")
+    assert lake.states(1, 2) == "VV"
+    broken.write_bytes(content)
+    os.utime(broken, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_approximate_columns_are_left_out(refinery: Refineries) -> None:
+    sql = HOURLY.replace("AS n", "AS n, approx_percentile(x, 0.5) AS p")
+    oracle = sql.replace("approx_percentile(x, 0.5)", "max(x)").replace(" at)", ' "at")')
+    lake = refinery(view(sql=sql), oracle={"v": oracle})
+    lake.days(0)
+    lake.run()
+    tamper(lake, 0, lambda rows: first(rows, p=77))
+    assert audited(lake) == {0: "equal"}
+    tamper(lake, 0, lambda rows: first(rows, n=77, p=0))
+    assert audited(lake) == {0: "different"}
+    lake.run()
+
+
+def test_a_view_that_nobody_refreshed_has_nothing_to_audit(refinery: Refineries) -> None:
+    lake = refinery()
+    assert found(lake) == []
+    lake.days(0)
+    lake.look()
+    assert found(lake) == []
+
+
+def test_a_definition_that_is_not_in_force_is_refused(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    lake.declare(view(sql=HOURLY.replace("count(*)", "count(x)")))
+    with pytest.raises(NotInForce):
+        found(lake)
