@@ -225,6 +225,16 @@ class WarehouseUnusable(MvError):
         super().__init__(f"the warehouse can't be used at {where}: {why}")
 
 
+class Miscounted(MvError):
+    """A generation does not hold the rows that the map says it does."""
+
+    def __init__(self, view: str, generation: str, bucket: str, found: int, recorded: int) -> None:
+        super().__init__(
+            f"generation {generation} of view {view!r} holds {found} rows of bucket {bucket}, recorded are "
+            f"{recorded}: it was not copied; find what else is damaged with `mv-assets audit {view} --all`"
+        )
+
+
 class Misplaced(JobFailed):
     """A computed row lies in none of the buckets that were computed."""
 

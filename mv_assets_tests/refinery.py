@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import sqlglot
 
 from mv_assets.engine.session import Engine
-from mv_assets.engine.stored import BUCKET
 from mv_assets.project import Spark
 from mv_assets.refresh import executor
 from mv_assets.refresh.executor import Place
@@ -27,7 +26,7 @@ from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report, Scope
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
-from mv_assets.state.model import Outcome, SecondLook, Sight, State
+from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
 from mv_assets.views.view import View
 from mv_assets_tests.lake import EPOCH, Lake, news_of
 from mv_assets_tests.modelled import DAY

@@ -11,7 +11,7 @@ import click
 from mv_assets.cli.session import Session
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 
-_COMMANDS = ("status", "plan", "explain", "mark", "adopt", "project", "dev")
+_COMMANDS = ("status", "plan", "refresh", "explain", "mark", "audit", "gc", "adopt", "drop", "project", "dev")
 
 
 class _Commands(click.Group):

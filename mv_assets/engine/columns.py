@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,25 +13,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from mv_assets.engine.files import Given, Held, Part
+from mv_assets.engine.files import Held, Part
 from mv_assets.engine.types import widest
 from mv_assets.errors import Unreadable
+from mv_assets.tables.lakehouse import short
 from mv_assets.tables.types import types_in
 
 _THREADS = 8
 # Written by libraries for a column that holds nothing but nulls.
-_NOTHING = ("null", "void")
+_VOID = "void"
+_NOTHING = ("null", _VOID)
 
 Open = Callable[[str], pa.NativeFile]
 Values = Mapping[str, str | None]
+# A file's columns by their names in lower case: as it spells them, and their types.
+Inside = dict[str, list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A file and its sources of the wanted columns."""
+    """Where a file has the wanted columns from: inside, or given by its table."""
 
     name: str
-    sources: tuple[tuple[str, Held | Given], ...]
+    held: tuple[tuple[str, Held], ...]
+    given: tuple[tuple[str, str | None], ...] = ()
 
 
 class Types:
@@ -47,6 +53,7 @@ class Types:
             Unreadable: Spark has none.
 
         """
+        name = _VOID if name in _NOTHING else name
         if name not in self._known:
             try:
                 self._known[name] = self._spark.sql(f"SELECT CAST(NULL AS {name}) AS c").schema["c"].dataType
@@ -61,49 +68,46 @@ def by_footers(
     """What each file holds of the wanted columns, by its own footer; a value that is given counts first."""
     columns = sorted(wanted)
 
-    def kinds(name: str) -> dict[str, list[tuple[str, str]]] | Unreadable:
+    def inside(name: str) -> Inside | Unreadable:
         try:
             with open_file(name) as file:
-                found = types_in(pq.ParquetFile(file))
+                opened = pq.ParquetFile(file)
+                kinds, spellings = types_in(opened), opened.schema_arrow.names
         except (pa.ArrowException, OSError, ValueError) as error:
-            return Unreadable(f"file {name} can't be read ({error})")
-        folded: dict[str, list[tuple[str, str]]] = {}
-        for spelled, kind in found.items():
-            folded.setdefault(spelled.lower(), []).append((spelled, kind))
-        return folded
+            return Unreadable(f"file {shown(name)} can't be read ({short(error)})")
+        found: Inside = {}
+        for spelled in spellings:
+            found.setdefault(spelled.lower(), []).append((spelled, kinds[spelled]))
+        return found
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = dict(zip(names, pool.map(kinds, names), strict=True))
-    return {
-        name: _holding(name, columns, given.get(name, {}), inside, types) for name, inside in found.items()
-    }
+        found = dict(zip(names, pool.map(inside, names), strict=True))
+    return {name: _holding(name, columns, given.get(name, {}), each, types) for name, each in found.items()}
 
 
 def _holding(
-    name: str,
-    columns: Sequence[str],
-    given: Values,
-    inside: dict[str, list[tuple[str, str]]] | Unreadable,
-    types: Types,
+    name: str, columns: Sequence[str], given: Values, inside: Inside | Unreadable, types: Types
 ) -> Holding | Unreadable:
     if isinstance(inside, Unreadable):
         return inside
     values = {column.lower(): value for column, value in given.items()}
-    sources: list[tuple[str, Held | Given]] = []
+    held: list[tuple[str, Held]] = []
     for column in columns:
         spellings = inside.get(column.lower(), [])
         if column.lower() in values:
-            sources.append((column, Given(values[column.lower()])))
-        elif len(spellings) > 1:
+            continue
+        if len(spellings) > 1:
             both = " and ".join(spelled for spelled, _ in spellings)
-            return Unreadable(f"file {name} has columns {both}, which Spark can't tell apart")
-        elif spellings and spellings[0][1] not in _NOTHING:
+            return Unreadable(
+                f"file {shown(name)} has columns {both}, which Spark can't tell apart; rename one of them"
+            )
+        if spellings and spellings[0][1] not in _NOTHING:
             spelled, kind = spellings[0]
             try:
-                sources.append((column, Held(spelled, types.of(kind))))
+                held.append((column, Held(spelled, types.of(kind))))
             except Unreadable as error:
-                return Unreadable(f"file {name}, column {spelled}: {error}")
-    return Holding(name, tuple(sources))
+                return Unreadable(f"file {shown(name)}, column {spelled}: {error}; rewrite it as another")
+    return Holding(name, tuple(held), tuple((c, values[c.lower()]) for c in columns if c.lower() in values))
 
 
 def by_table(
@@ -112,48 +116,50 @@ def by_table(
     given: Mapping[str, Values],
     physical_names: Mapping[str, str],
     field_ids: Mapping[str, int],
-) -> list[Holding]:
+) -> Iterator[Holding]:
     """What each file holds of the wanted columns, by the table's word."""
     held = {
         column: Held(physical_names.get(column, column), kind, field_ids.get(column))
         for column, kind in schema.items()
     }
-    return [Holding(name, tuple(_or_given(held, given.get(name, {})))) for name in names]
+    for name in names:
+        values = {column: value for column, value in given.get(name, {}).items() if column in held}
+        inside = tuple((column, source) for column, source in held.items() if column not in values)
+        yield Holding(name, inside, tuple(values.items()))
 
 
-def _or_given(held: Mapping[str, Held], values: Values) -> Iterator[tuple[str, Held | Given]]:
-    for column, source in held.items():
-        yield column, Given(values[column]) if column in values else source
-
-
-def merged(holdings: Iterable[Holding]) -> dict[str, DataType]:
-    """The columns that files hold, each with the type that holds all their values.
+def merged(holdings: Iterable[Holding], given: Mapping[str, DataType]) -> dict[str, DataType]:
+    """The columns that files hold or are given, each with the type that holds all their values.
 
     Raises:
         Unreadable: a column has types that don't go together.
 
     """
-    kinds: dict[str, tuple[DataType, str]] = {}
+    kinds = {column: (kind, "the folders' names") for column, kind in given.items()}
     for holding in holdings:
-        for column, source in holding.sources:
-            if not isinstance(source, Held):
-                continue
-            known = kinds.get(column)
-            kind = source.kind if known is None else widest(known[0], source.kind)
-            if kind is None and known is not None:
+        for column, source in holding.held:
+            known, where = kinds.get(column, (source.kind, ""))
+            kind = widest(known, source.kind)
+            if kind is None:
                 raise Unreadable(
-                    f"column {column} is {source.kind.simpleString()} in file {holding.name}, but "
-                    f"{known[0].simpleString()} in file {known[1]}; rewrite one of them"
+                    f"column {column} is {source.kind.simpleString()} in file {shown(holding.name)}, but "
+                    f"{known.simpleString()} in {where}; rewrite one of them"
                 )
-            if kind is not None and (known is None or kind != known[0]):
-                kinds[column] = kind, holding.name
+            if kind != known or not where:
+                kinds[column] = kind, f"file {shown(holding.name)}"
     return {column: kind for column, (kind, _) in kinds.items()}
 
 
 def parts(holdings: Iterable[Holding], path: Callable[[str], str]) -> Iterator[Part]:
     """The files in groups that are read alike."""
-    alike: dict[tuple[tuple[str, Held | Given], ...], list[str]] = {}
+    alike: dict[Any, list[Holding]] = {}
     for holding in holdings:
-        alike.setdefault(holding.sources, []).append(path(holding.name))
-    for sources, paths in alike.items():
-        yield Part(tuple(paths), sources)
+        alike.setdefault((holding.held, tuple(column for column, _ in holding.given)), []).append(holding)
+    for (held, given), some in alike.items():
+        files = {path(each.name): tuple(value for _, value in each.given) for each in some}
+        yield Part(dict(held), given, files)
+
+
+def shown(name: str) -> str:
+    """A file's name in a message of one line."""
+    return name if name.isprintable() else repr(name)

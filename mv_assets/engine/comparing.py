@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
 
 from mv_assets.engine.files import quoted
-from mv_assets.engine.stored import BUCKET
+from mv_assets.state.model import BUCKET
 
 RELATIVE = 1e-9
 # Sums that cancel out have no digits to compare.

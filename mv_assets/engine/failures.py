@@ -6,25 +6,26 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mv_assets.errors import EngineUnavailable, JobFailed
+from mv_assets.errors import EngineUnavailable, JobFailed, Unreadable
 
 _LONGEST = 600
 _CALL = re.compile(r"An error occurred while calling [\w.$]+\.?\s*:?\s*")
 _CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_CONDITION = re.compile(r"^(?:: )?[\w.$]+: \[([A-Z][A-Z0-9_.]+)\]", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
-# Found while the query is analysed, but it is about one file.
-_VANISHED = "PATH_NOT_FOUND"
+# What a Spark says that is gone, where it gives no condition. A value in the data may say the same.
 _GONE = (
     "Connection refused",
     "failed to connect to all addresses",
-    "SESSION_CLOSED",
-    "SESSION_NOT_FOUND",
     "SparkContext was shut down",
     "stopped SparkContext",
+    "SparkContext has been shutdown",
+    '"org.apache.spark.SparkContext.dagScheduler()" is null',
     "StatusCode.UNAVAILABLE",
     "Answer from Java side is empty",
 )
+_GONE_CONDITIONS = ("INVALID_HANDLE.SESSION", "SESSION_", "NO_ACTIVE_SESSION", "JAVA_GATEWAY_EXITED")
 
 
 @contextmanager
@@ -41,14 +42,45 @@ def spark_errors() -> Iterator[None]:
 
     try:
         yield
+    except Unreadable as error:
+        raise JobFailed(str(error)) from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise EngineUnavailable(in_short(error)) from error
     except (PySparkException, Py4JError) as error:
-        said = str(error)
-        if any(sign in said for sign in _GONE):
+        if _gone(error):
             raise EngineUnavailable(in_short(error)) from error
-        everywhere = isinstance(error, AnalysisException) and error.getCondition() != _VANISHED
-        raise JobFailed(in_short(error), everywhere=everywhere) from error
+        raise JobFailed(in_short(error), everywhere=isinstance(error, AnalysisException)) from error
+
+
+def condition_of(error: BaseException) -> str | None:
+    """The name that Spark has for what happened; some errors of the JVM only write it."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    known = error.getCondition() if isinstance(error, PySparkException) else None
+    written = None if known is not None else _CONDITION.search(str(error))
+    return known if written is None else written[1]
+
+
+def _gone(error: BaseException) -> bool:
+    condition = condition_of(error)
+    if condition in (None, "INTERNAL_ERROR") and any(sign in str(error) for sign in _GONE):
+        return True
+    return (condition is not None and condition.startswith(_GONE_CONDITIONS)) or _stopped(error)
+
+
+def _stopped(error: BaseException) -> bool:
+    """Whether it comes from a Spark of this process that has stopped: its jobs then fail in any way."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.errors.exceptions.captured import CapturedException  # noqa: PLC0415
+
+    if not isinstance(error, (Py4JError, CapturedException)):
+        return False
+    context = SparkContext._active_spark_context  # noqa: SLF001 - there is no other way to ask
+    try:
+        return context is None or bool(context._jsc.sc().isStopped())  # noqa: SLF001
+    except (Py4JError, AttributeError):
+        return True
 
 
 def in_short(error: BaseException) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from posixpath import basename, normpath
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from mv_assets.engine.types import completed
+from mv_assets.errors import Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +18,16 @@ if TYPE_CHECKING:
 
 # What Spark takes for a pattern.
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
+_URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://([^/]*))?(.*)", re.DOTALL)
 _FIELD_ID = "parquet.field.id"
+_PATH, _KNOWN = "_mv_path", "_mv_known"
+# Spark writes a path on this machine now with one slash, now with three.
+_LOCAL = re.compile("^file:/+")
+# Hadoop's local files have checksums beside them, and it can't build the name of one with a colon in it.
+_WITHOUT_CHECKSUMS = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +38,36 @@ class Held:
     kind: DataType
     field_id: int | None = None
 
+    @property
+    def asked(self) -> str:
+        """The name that Spark is asked for.
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A column that a file has not, but its table gives it the same value for all rows; as text."""
-
-    value: str | None
+        Where it finds a column by id it still skips rows by the statistics of the column of that name, which
+        in an older file may be another one.
+        """
+        return self.name if self.field_id is None else f"_mv_field_{self.field_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files that are read alike. Of the wanted columns, those without a source are null there."""
+    """Files that are read alike: each holds the same of the wanted columns, and is given the same others.
 
-    paths: tuple[str, ...]
-    sources: tuple[tuple[str, Held | Given], ...]
+    What is given is one value for all rows of a file, as text; by the file's path, in the order of `given`.
+    Wanted columns that are neither held nor given are null.
+    """
+
+    held: Mapping[str, Held]
+    given: tuple[str, ...]
+    files: Mapping[str, tuple[str | None, ...]]
 
 
 def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> DataFrame:
-    """All rows of the files, under the wanted names and types."""
+    """All rows of the files, under the wanted names and types.
+
+    Raises:
+        Unreadable: Spark does not find a file.
+
+    """
     frames = [_read(spark, part, columns) for part in parts]
     if not frames:
         return spark.createDataFrame([], columns)
@@ -58,33 +82,83 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - Spark is loaded by those who use it
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - Spark is loaded by those who use it
+    from pyspark.sql.types import StructType  # noqa: PLC0415
 
-    sources = dict(part.sources)
-    held = [
-        _field(source, column) for column in columns if isinstance(source := sources.get(column.name), Held)
-    ]
-    rows = spark.read.schema(StructType(held)).parquet(*map(spark_path, part.paths))
-    return rows.select(*(_column(sources.get(column.name), column) for column in columns))
+    held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
+    rows, found = _found(spark, part, StructType(held))
+    if not part.given:
+        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
+    path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
+    inside = rows.select(
+        *(_column(part.held.get(column.name), column) for column in columns if column.name not in part.given),
+        path,
+    )
+    joined = inside.join(sql.broadcast(_given(spark, part, found)), _PATH, "left")
+    # Rows of a file that is not in the list must not be lost, should Spark write a path in yet another way.
+    stray = sql.raise_error(sql.concat(sql.lit("nothing is given for file "), joined[_PATH]))
+    return joined.select(
+        *(
+            (sql.when(joined[_KNOWN], inner).otherwise(stray) if column.name in part.given else inner).alias(
+                column.name
+            )
+            for column in columns
+            for inner in [joined[quoted(column.name)].cast(column.dataType)]
+        )
+    )
+
+
+def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFrame, dict[str, str]]:
+    """The rows of the files, and each file's path as Spark writes it.
+
+    Spark overlooks files that it takes for hidden, and those that go while it looks for them.
+    """
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+    reader = spark.read.schema(schema)
+    if any(":" in basename(path) for path in part.files):
+        reader = reader.options(**_WITHOUT_CHECKSUMS)
+    try:
+        rows = reader.parquet(*map(spark_path, part.files))
+        uris = rows.inputFiles()
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise Unreadable(f"file {(error.getMessageParameters() or {}).get('path')} is not there") from error
+    found: dict[tuple[str, str], str] = {}
+    for uri in uris:
+        store, path = _split(unquote(uri))
+        # Spark adds its own store where a path names none.
+        found[store, path] = found["", path] = uri
+    for path in part.files:
+        if _split(path) not in found:
+            raise Unreadable(
+                f"file {path} is not there, or hidden from Spark by a name that begins with . or _; rename it"
+            )
+    return rows, {path: found[_split(path)] for path in part.files}
+
+
+def _given(spark: SparkSession, part: Part, found: Mapping[str, str]) -> DataFrame:
+    """What is given to each file, by its path as Spark writes it."""
+    from pyspark.sql.types import BooleanType, StringType, StructField, StructType  # noqa: PLC0415
+
+    texts = [StructField(name, StringType()) for name in (_PATH, *part.given)]
+    schema = StructType([*texts, StructField(_KNOWN, BooleanType())])
+    listed = [(_LOCAL.sub("/", found[path]), *values, True) for path, values in part.files.items()]
+    return spark.createDataFrame(listed, schema)
 
 
 def _field(source: Held, column: StructField) -> StructField:
     from pyspark.sql.types import StructField  # noqa: PLC0415
 
     metadata = {} if source.field_id is None else {_FIELD_ID: source.field_id}
-    return StructField(source.name, completed(source.kind, column.dataType), metadata=metadata)
+    return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
 
 
-def _column(source: Held | Given | None, wanted: StructField) -> Column:
+def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    match source:
-        case Held(name):
-            inside = sql.col(quoted(name))
-        case Given(value):
-            inside = sql.lit(value)
-        case None:
-            inside = sql.lit(None)
+    inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
     return inside.cast(wanted.dataType).alias(wanted.name)
 
 
@@ -96,3 +170,10 @@ def quoted(name: str) -> str:
 def spark_path(path: str) -> str:
     """A path as Spark is told it: on this machine if it names no store, and never a pattern."""
     return _PATTERN.sub(r"\\\1", path if "://" in path or path.startswith("file:") else f"file:{path}")
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The store and the path there, in the one way of writing it."""
+    found = _URI.fullmatch(path)
+    store, rest = (found[1], found[2]) if found else (None, path)
+    return store or "", normpath(rest)

@@ -6,22 +6,40 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, NullType, StructField, StructType
 
 from mv_assets.engine.columns import Holding, Open, Types, by_footers, by_table, merged, parts
-from mv_assets.engine.files import frame
+from mv_assets.engine.failures import condition_of
+from mv_assets.engine.files import frame, quoted
 from mv_assets.errors import Unreadable
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.parquet import ParquetFiles
 
+# By format: the option that names a version, and where the connector is had from.
+_CONNECTORS = {
+    "delta": ("versionAsOf", "io.delta:delta-spark"),
+    "iceberg": ("snapshot-id", "org.apache.iceberg:iceberg-spark-runtime"),
+}
+
 Unknown = Callable[[frozenset[str]], dict[str, str]]
 
 
 class Reader(Protocol):
     """How the rows of one table are had, for the columns that are wanted of it."""
+
+    def files(self, names: Iterable[str]) -> list[str]:
+        """The files behind the names that a listing has; a bucket of a view may have none.
+
+        Raises:
+            Unreadable: it is no longer what was listed.
+
+        """
+        ...
 
     def learn(self, names: Sequence[str]) -> None:
         """Find out what files hold, all at once."""
@@ -41,7 +59,14 @@ class Reader(Protocol):
         ...
 
 
-class FolderReader:
+class _OfFiles:
+    """A table whose names are those of files."""
+
+    def files(self, names: Iterable[str]) -> list[str]:
+        return list(names)
+
+
+class FolderReader(_OfFiles):
     """Parquet files of which each knows its columns itself."""
 
     def __init__(
@@ -61,7 +86,7 @@ class FolderReader:
         self._held |= by_footers(new, self._wanted, given, self._open, self._types)
 
     def schema(self, names: Iterable[str]) -> StructType:
-        kinds = merged(self._holdings(names)) | self._given
+        kinds = merged(self._holdings(names), self._given)
         absent = [column for column in self._wanted if column not in kinds]
         if absent:
             kinds |= self._elsewhere(absent)
@@ -91,10 +116,18 @@ class FolderReader:
         One that no file has may be another table's; if not, Spark will say so.
         """
         known = {name.lower(): kind for name, kind in self._unknown(frozenset(absent)).items()}
-        return {column: self._types.of(known[column.lower()]) for column in absent if column.lower() in known}
+        found: dict[str, DataType] = {}
+        for column in absent:
+            if column.lower() in known:
+                try:
+                    found[column] = self._types.of(known[column.lower()])
+                except Unreadable:
+                    # The other files fail by it; here it is null whatever its type.
+                    found[column] = NullType()
+        return found
 
 
-class LakehouseReader:
+class LakehouseReader(_OfFiles):
     """Parquet files of which the table's log or metadata says what they hold."""
 
     def __init__(self, spark: SparkSession, listing: Listing, wanted: Iterable[str]) -> None:
@@ -116,24 +149,45 @@ class LakehouseReader:
         return frame(self._spark, list(parts(held, self._listing.path)), schema)
 
 
-class ConnectorReader:
+class ConnectorReader(_OfFiles):
     """A table at its listed version, through the format's own connector."""
 
     def __init__(
-        self, spark: SparkSession, wanted: Iterable[str], kind: str, place: str, options: dict[str, str]
+        self, spark: SparkSession, wanted: Iterable[str], kind: str, place: str, version: str
     ) -> None:
-        self._rows = spark.read.format(kind).options(**options).load(place)
-        folded = {name.lower(): name for name in self._rows.columns}
-        self._columns = [folded[column.lower()] for column in sorted(wanted) if column.lower() in folded]
+        self._spark = spark
+        self._wanted = tuple(sorted(wanted))
+        self._kind = kind
+        self._place = place
+        self._version = version
 
     def learn(self, names: Sequence[str]) -> None:
         """The connector knows its files."""
 
     def schema(self, names: Iterable[str]) -> StructType:  # noqa: ARG002 - one for all
-        return self._rows.select(*self._columns).schema
+        folded = {name.lower(): name for name in self._rows.columns}
+        columns = [folded[column.lower()] for column in self._wanted if column.lower() in folded]
+        return self._rows.select(*map(quoted, columns)).schema
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:  # noqa: ARG002 - it finds them by time
-        return self._rows.select(*schema.fieldNames())
+        return self._rows.select(*map(quoted, schema.fieldNames()))
+
+    @cached_property
+    def _rows(self) -> DataFrame:
+        option, package = _CONNECTORS[self._kind]
+        rows = self._spark.read.format(self._kind).option(option, self._version)
+        try:
+            found = rows.load(self._place)
+            # A Spark behind a server looks for the connector only when it is asked something.
+            found.schema  # noqa: B018
+        except (PySparkException, Py4JError) as error:
+            if condition_of(error) != "DATA_SOURCE_NOT_FOUND":
+                raise
+            raise Unreadable(
+                f"Spark has no connector for {self._kind}: add {package} to its spark.jars.packages, or take "
+                "`reader: spark` out of the table"
+            ) from error
+        return found
 
 
 def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Iterable[str]) -> Reader:
@@ -142,11 +196,9 @@ def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Itera
         case ParquetFiles():
             return FolderReader(spark, listing, wanted, table.folder.open, lambda c: table.columns(c) or {})
         case DeltaFiles(reader="spark"):
-            version = {"versionAsOf": listing.version.rpartition("@")[2]}
-            return ConnectorReader(spark, wanted, "delta", table.path, version)
+            return ConnectorReader(spark, wanted, "delta", table.path, listing.version.rpartition("@")[2])
         case IcebergFiles(reader="spark"):
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
-            place = table.identifier or table.path or ""
-            return ConnectorReader(spark, wanted, "iceberg", place, {"snapshot-id": snapshot})
+            return ConnectorReader(spark, wanted, "iceberg", table.identifier or table.path or "", snapshot)
         case _:
             return LakehouseReader(spark, listing, wanted)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mv_assets.errors import EngineRefused
+from mv_assets.engine.failures import in_short, spark_errors
+from mv_assets.engine.starting import attached, started
+from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.project import Spark
 
 if TYPE_CHECKING:
@@ -20,11 +21,20 @@ _DEFAULTS = {"spark.sql.ansi.enabled": "true"}
 # And on these nobody has: buckets are UTC, the SQL is taken literally, files are found as they were listed.
 _FIXED = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.caseSensitive": "false",
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+    # A file that should have ids and has none would else be all nulls.
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Times before 1582 are days of the same calendar to Spark as to the look that ranged their files.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.adaptive.enabled": "true",
     # Sizes decide how many files a generation has, not the number of cores.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
@@ -36,13 +46,8 @@ _REFUSED = (
     "spark.files.ignoreMissingFiles",
     "spark.files.ignoreCorruptFiles",
 )
-_LOCAL = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# The last of them after 17 s: a server that was started anew does not know the session anyway.
+_RETRIES = 5
 
 
 @dataclass(slots=True)
@@ -58,13 +63,27 @@ class Engine:
 
         Raises:
             EngineRefused: Spark is set to overlook missing or damaged files.
+            EngineUnavailable: Spark can't be started or reached.
 
         """
-        if self._spark is None:
-            self._spark = self._start()
-        own = self._spark.newSession()
-        _configure(own, self.declared.conf)
-        yield own
+        yield self._own()
+
+    def _own(self) -> SparkSession:
+        _refuse(self.declared.conf)
+        try:
+            with spark_errors():
+                self._spark = self._spark or self._start()
+                own = self._spark.newSession()
+                _be_quiet(self._spark)
+                _be_quiet(own)
+                _configure(own, self.declared.conf)
+        except (JobFailed, EngineUnavailable, AttributeError) as error:
+            # A Spark that was stopped has lost its parts. The next time another one is started.
+            self._spark = None
+            if isinstance(error, EngineUnavailable):
+                raise
+            raise EngineUnavailable(in_short(error)) from error
+        return own
 
     def attach(self, spark: SparkSession) -> None:
         """Use a session that somebody else started."""
@@ -76,30 +95,20 @@ class Engine:
             self._spark = None
 
     def _start(self) -> SparkSession:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - a second, which most commands need not spend
-
         declared = self.declared
-        _refuse(declared.conf)
-        builder = SparkSession.builder
         if declared.remote is not None:
-            return builder.remote(declared.remote).getOrCreate()
-        master = declared.master or "local[*]"
-        builder = builder.master(master).appName("mv_assets")
-        settings = {
-            _JAVA_OPTIONS: _quiet(),
-            **(_LOCAL if master.startswith("local") else {}),
-            **declared.conf,
-        }
-        for key, value in settings.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
+            return attached(declared.remote)
+        return started(declared.master or "local[*]", declared.conf)
 
 
-def _quiet() -> str:
-    """A logging set-up of the user's own stays."""
-    if os.environ.get("SPARK_CONF_DIR"):
-        return ""
-    return f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+def _be_quiet(spark: SparkSession) -> None:
+    """No trace of every failed query on the terminal, and no ten minutes of waiting for a lost server."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
 def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:
@@ -107,10 +116,10 @@ def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:
     for key, value in {**_DEFAULTS, **conf, **_FIXED}.items():
         if spark.conf.isModifiable(key):
             spark.conf.set(key, value)
-    _refuse({key: spark.conf.get(key, "false") or "false" for key in _REFUSED})
+    _refuse({key: spark.conf.get(key, None) or "false" for key in _REFUSED})
 
 
 def _refuse(conf: Mapping[str, str]) -> None:
     for key in _REFUSED:
-        if conf.get(key, "false").lower() == "true":
+        if conf.get(key, "false").strip().lower() == "true":
             raise EngineRefused(key)

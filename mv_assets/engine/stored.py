@@ -12,11 +12,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from mv_assets.engine.columns import Open
 from mv_assets.engine.readers import FolderReader
 from mv_assets.errors import Unreadable
-from mv_assets.state.model import DataFile, PartitionRow
+from mv_assets.state.model import BUCKET, DataFile, PartitionRow
 from mv_assets.tables.listing import Details, Listing
-
-# The column of a generation that tells which bucket a row belongs to.
-BUCKET = "_mv_bucket"
 
 
 class StoredReader:

@@ -126,7 +126,10 @@ class Piece:
         return sorted(found, key=lambda result: result.bucket)
 
     def _stage(self, stage: Stage, buckets: Sequence[int]) -> list[Result]:
-        groups = stage.groups(buckets)
+        try:
+            groups = stage.groups(buckets)
+        except JobFailed as failed:
+            return self._attempt(buckets, _failing(str(failed)))
         found = self._attempt(groups.empty, _nothing)
         for error in dict.fromkeys(groups.failing.values()):
             starts = [bucket for bucket in buckets if groups.failing.get(bucket) == error]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,10 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from mv_assets.engine.stored import BUCKET
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.state.model import DataFile
+from mv_assets.state.model import BUCKET, DataFile
 from mv_assets.tables.locating import filesystem_at, folder_at
+
+# How often a folder is deleted again that another gc deletes, or a late attempt fills, at the same time.
+_TRIES = 5
 
 
 def new_generation() -> str:
@@ -53,7 +58,7 @@ class Warehouse:
 
         """
         found = Contents()
-        try:
+        with self._usable(view, generation):
             walk = folder_at(self.place(view, generation)).walk()
             for name, size in sorted(zip(walk.names, walk.sizes, strict=True)):
                 path = f"{view}/{generation}/{name}"
@@ -63,9 +68,40 @@ class Warehouse:
                 found.files.append(DataFile(path, size, count))
                 found.rows += rows
                 found.bytes += Counter({bucket: size * part // count for bucket, part in rows.items()})
-        except (OSError, pa.ArrowException) as error:
-            raise WarehouseUnusable(self.place(view, generation), str(error)) from error
         return found
+
+    def create(self, path: str) -> pa.NativeFile:
+        """A new file by its path in the warehouse."""
+        filesystem, root = filesystem_at(self.root)
+        place = f"{root.rstrip('/')}/{path}"
+        filesystem.create_dir(place.rpartition("/")[0], recursive=True)
+        return filesystem.open_output_stream(place)
+
+    def settle(self, files: Iterable[DataFile]) -> None:
+        """Have files survive a power cut, as the row that is about to name them will."""
+        filesystem, root = filesystem_at(self.root)
+        if isinstance(filesystem, fs.LocalFileSystem):
+            written = [f"{root.rstrip('/')}/{file.path}" for file in files]
+            folders = {path.rsplit("/", above)[0] for path in written for above in (1, 2, 3)}
+            for path in [*written, *folders]:
+                _settle(path)
+
+    def size(self, view: str, generation: str) -> int | None:
+        """How many bytes of a generation are there; None if it has no folder.
+
+        Raises:
+            WarehouseUnusable: that can't be told.
+
+        """
+        filesystem, root = filesystem_at(self.place(view, generation))
+        with self._usable(view, generation):
+            for _ in range(_TRIES):
+                if filesystem.get_file_info(root).type == fs.FileType.NotFound:
+                    return None
+                with suppress(FileNotFoundError):
+                    inside = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+                    return sum(found.size or 0 for found in inside)
+        return None
 
     def delete(self, view: str, generation: str) -> None:
         """Delete a generation's files; what is gone already is fine.
@@ -75,13 +111,30 @@ class Warehouse:
 
         """
         filesystem, root = filesystem_at(self.place(view, generation))
-        try:
+        with self._usable(view, generation):
+            for _ in range(_TRIES):
+                if filesystem.get_file_info(root).type == fs.FileType.NotFound:
+                    return
+                # Another gc was faster with one file: what it has not deleted yet is still there.
+                with suppress(FileNotFoundError):
+                    filesystem.delete_dir(root)
             if filesystem.get_file_info(root).type != fs.FileType.NotFound:
-                filesystem.delete_dir(root)
-        except FileNotFoundError:
-            pass
+                raise WarehouseUnusable(root, "files come as fast as they are deleted; try again later")
+
+    @contextmanager
+    def _usable(self, view: str, generation: str) -> Iterator[None]:
+        try:
+            yield
         except (OSError, pa.ArrowException) as error:
-            raise WarehouseUnusable(root, str(error)) from error
+            raise WarehouseUnusable(self.place(view, generation), str(error)) from error
+
+
+def _settle(path: str) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _rows(file: pq.ParquetFile) -> Counter[int | None]:

@@ -15,9 +15,9 @@ from mv_assets.buckets import Buckets
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted, spark_path
 from mv_assets.engine.readers import Reader
-from mv_assets.engine.stored import BUCKET
 from mv_assets.engine.windows import bucket_of, within
 from mv_assets.errors import Unreadable
+from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn
 from mv_assets.views.view import View
 

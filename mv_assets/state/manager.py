@@ -9,6 +9,7 @@ from mv_assets.errors import RowsMoved
 from mv_assets.state import declaring, rules
 from mv_assets.state.model import (
     Attempt,
+    Copied,
     DataFile,
     Declaration,
     Generation,
@@ -279,16 +280,16 @@ class PartitionManager:
         self._transact(view, "abandon", step)
 
     def repoint(
-        self, view: str, copied: str, copy: str, buckets: Iterable[int], files: Iterable[DataFile]
+        self, view: str, copy: str, copied: Mapping[int, Copied], files: Iterable[DataFile]
     ) -> list[int]:
-        """Let rows name a copy of their generation; rows that moved on keep what they have."""
-        buckets, files = tuple(buckets), tuple(files)
+        """Let rows name a copy of their generations; rows that moved on keep what they have."""
+        files = tuple(files)
 
         def step(tx: MapWriter) -> list[int]:
             before = tx.known_header()
             uncollected(tx, copy)
-            rows = tx.rows(buckets)
-            moved = changes({b: rules.repoint(row, before, copied, copy) for b, row in rows.items()})
+            rows = tx.rows(copied)
+            moved = changes({b: rules.repoint(row, before, copied[b], copy) for b, row in rows.items()})
             if not moved:
                 tx.leave_behind(copy)
                 return []

@@ -13,6 +13,9 @@ from mv_assets.errors import Sealed
 # what they wrote) may build one: everybody else lacks this object.
 _SEAL = object()
 
+# The column of a generation's files that tells which bucket a row belongs to.
+BUCKET = "_mv_bucket"
+
 
 class State(StrEnum):
     VACANT = "VACANT"
@@ -289,6 +292,14 @@ class Generation:
     heartbeat_at: int
     dead_since: int | None = None
     files: tuple[DataFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A bucket's rows in a copy: the generation they were copied from, and the bytes they take now."""
+
+    generation: str
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

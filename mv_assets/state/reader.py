@@ -137,6 +137,11 @@ class MapReader:
             wanted = wanted.where(table.c.state.in_([state.value for state in states]))
         return [codec.generation(record) for record in self._all(wanted)]
 
+    def garbage(self, silent_since: int, oldest_reader: int) -> list[Generation]:
+        """What gc has doomed, and what it would doom."""
+        at = {"silent_since": silent_since, "oldest_reader": oldest_reader}
+        return [codec.generation(found) for found in self._all(statements.GARBAGE, at_view=self.view, **at)]
+
     def files(self, generations: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
         """The files of generations, by their names."""
         table = schema.generation

@@ -68,8 +68,32 @@ class Registry:
 
         return self._retry.run(self._retry.critical, view, "gc", once)
 
-    def forget(self, view: str, generation: str) -> None:
-        """Drop a doomed generation from the registry, after its files are gone."""
+    def garbage(self, view: str) -> list[Generation]:
+        """What `doom` would return. Writes nothing."""
+
+        def once() -> list[Generation]:
+            with self._store.read(view) as reader:
+                header, now = reader.known_header(), reader.now()
+                live = [lease.version for lease in reader.leases() if lease.expires_at > now]
+                return reader.garbage(now - self._lifetime_ms, min(live, default=header.version))
+
+        return self._retry.run(self._retry.critical, view, "read", once)
+
+    def held(self, view: str) -> list[Generation]:
+        """Generations that no row names but somebody may still read or write."""
+
+        def once() -> list[Generation]:
+            with self._store.read(view) as reader:
+                return reader.generations(GenerationState.STAGED, GenerationState.DEAD)
+
+        return self._retry.run(self._retry.critical, view, "read", once)
+
+    def forget(self, view: str, generation: str, *, silent_ms: int = 0) -> None:
+        """Drop a doomed generation from the registry, after its files are gone.
+
+        One whose heart beat less than `silent_ms` ago stays registered: what made it may not know that it
+        is doomed, and write on.
+        """
 
         def once() -> None:
             with self._store.write(view) as tx:
@@ -81,7 +105,8 @@ class Registry:
                     raise Refused(
                         f"generation {generation} of view {view!r} is {found.state}, not DOOMED; it stays"
                     )
-                tx.forget_generation(generation)
+                if tx.now() - found.heartbeat_at >= silent_ms:
+                    tx.forget_generation(generation)
 
         self._retry.run(self._retry.critical, view, "gc", once)
 

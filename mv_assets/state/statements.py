@@ -115,18 +115,17 @@ LEAVE_BEHIND = (
     .where(_generation.c.id == bindparam("name"), _generation.c.state == GenerationState.STAGED.value)
     .values(state=GenerationState.DEAD.value, dead_since=0)
 )
-DOOM = (
-    update(_generation)
-    .where(
-        at_view(_generation),
-        _generation.c.state.in_([GenerationState.STAGED.value, GenerationState.DEAD.value]),
-        _generation.c.heartbeat_at <= bindparam("silent_since"),
-        # A reader that started before the last row left may still read it.
-        func.coalesce(_generation.c.dead_since, 0) <= bindparam("oldest_reader"),
-        ~exists().where(_partition.c.generation == _generation.c.id),
-    )
-    .values(state=GenerationState.DOOMED.value)
+_garbage = and_(
+    at_view(_generation),
+    _generation.c.state.in_([GenerationState.STAGED.value, GenerationState.DEAD.value]),
+    _generation.c.heartbeat_at <= bindparam("silent_since"),
+    # A reader that started before the last row left may still read it.
+    func.coalesce(_generation.c.dead_since, 0) <= bindparam("oldest_reader"),
+    ~exists().where(_partition.c.generation == _generation.c.id),
 )
+DOOM = update(_generation).where(_garbage).values(state=GenerationState.DOOMED.value)
+_doomed = and_(at_view(_generation), _generation.c.state == GenerationState.DOOMED.value)
+GARBAGE = select(_generation).where(or_(_garbage, _doomed)).order_by(_generation.c.id)
 
 RENEW_LEASE = (
     update(schema.lease)

@@ -73,7 +73,7 @@ class ParquetFiles:
             return None
         # A file that differs is that file's error, not the table's type.
         found = {column: counted.most_common(1)[0][0] for column, counted in kinds.items()}
-        return found | partitions.types_of(walk.names)
+        return found | partitions.types_of(walk.names, self.time)
 
     @property
     def folder(self) -> Folder:
@@ -127,7 +127,7 @@ class _Look:
             sizes=walk.sizes,
             changed=walk.changed,
             identities=walk.identities,
-            schema=partitions.types_of(walk.names),
+            schema=partitions.types_of(walk.names, table.time),
             details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-from mv_assets.tables.times import of_text
+from mv_assets.tables.times import TimeColumn, of_text
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _INT = 1 << 31
@@ -52,17 +52,24 @@ class HivePartitions(Mapping[str, Values]):
         return len(self.names)
 
 
-def types_of(names: Iterable[str]) -> dict[str, str]:
+def types_of(names: Iterable[str], time: TimeColumn | None = None) -> dict[str, str]:
     """The Spark type of each partition column.
 
     It follows from the values of the whole table: a job that reads some of the folders must not come to
-    another type than one that reads others.
+    another type than one that reads others. But a folder that should say a time and does not is an error of
+    its files, not of all.
     """
     found: dict[str, set[str]] = {}
     for folder in {name.rpartition("/")[0] for name in names}:
         for key, value in (_of_folder(folder) if "=" in folder else {}).items():
-            found.setdefault(key, set()).update(() if value is None else (value,))
+            values = found.setdefault(key, set())
+            if value is not None and (time is None or _may_be(key, value, time)):
+                values.add(value)
     return {key: _type(values) for key, values in found.items()}
+
+
+def _may_be(key: str, value: str, time: TimeColumn) -> bool:
+    return key.lower() != time.name.lower() or of_text(value, time.unit) is not None
 
 
 def _type(values: set[str]) -> str:

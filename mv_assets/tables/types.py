@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
+_PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _NAMES = {
     "bool": "boolean",
     "int8": "tinyint",
@@ -21,7 +23,6 @@ _NAMES = {
     "uint16": "int",
     "uint32": "bigint",
     "uint64": "decimal(20,0)",
-    "halffloat": "float",
     "float": "float",
     "double": "double",
     "string": "string",
@@ -49,12 +50,17 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{part.name}:{spark_type(part.type)}' for part in kind)}>"
+        return f"struct<{','.join(f'{field_name(part.name)}:{spark_type(part.type)}' for part in kind)}>"
     if pa.types.is_dictionary(kind):
         return spark_type(kind.value_type)
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
     return _NAMES.get(str(kind), str(kind))
+
+
+def field_name(name: str) -> str:
+    """A nested field's name as it is written in a type."""
+    return name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def spark_types(fields: Iterable[pa.Field]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from mv_assets.errors import Fenced
 from mv_assets.state import rules
 from mv_assets.state.model import (
     Attempt,
+    Copied,
     DataFile,
     Fingerprint,
     GenerationState,
@@ -107,7 +108,8 @@ def test_86_compaction_does_not_bring_back_rows_that_an_overwrite_replaced(deplo
     old = deployment.row(1)
     files = [DataFile("copy/part-0.parquet", 1, 1)]
     with deployment.one_write():
-        moved = deployment.manager.repoint("v", copied.attempt.generation, "copy", [0, DAY], files)
+        rows = dict.fromkeys([0, DAY], Copied(copied.attempt.generation, 7))
+        moved = deployment.manager.repoint("v", "copy", rows, files)
     assert moved == [DAY]
     kept, repointed = deployment.row(0), deployment.row(1)
     assert old is not None
@@ -115,6 +117,7 @@ def test_86_compaction_does_not_bring_back_rows_that_an_overwrite_replaced(deplo
     assert repointed is not None
     assert kept.generation == newer.attempt.generation
     assert (repointed.generation, repointed.content, repointed.inputs) == ("copy", old.content, old.inputs)
+    assert (repointed.rows, repointed.bytes) == (old.rows, 7)
     deployment.outlive()
     assert deployment.collect() == [copied.attempt.generation]
 

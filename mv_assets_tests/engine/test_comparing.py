@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from mv_assets.engine.comparing import Compared, compared
 from mv_assets.engine.session import Engine
-from mv_assets.engine.stored import BUCKET
+from mv_assets.state.model import BUCKET
 
 Rows = Sequence[str]
 NAN, INF = "double('NaN')", "double('Infinity')"

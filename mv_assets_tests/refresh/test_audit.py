@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mv_assets.engine.stored import BUCKET
 from mv_assets.errors import NotInForce, WarehouseUnusable
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.recomputing import Finding
+from mv_assets.state.model import BUCKET
 from mv_assets_tests.lake import HOURLY, day, through, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery

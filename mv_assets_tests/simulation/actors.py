@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mv_assets.errors import Fenced, LeaseExpired, Refused, RowsMoved
 from mv_assets.state import rules
-from mv_assets.state.model import Attempt, Look, Planned, SecondLook, Staged
+from mv_assets.state.model import Attempt, Copied, Look, Planned, SecondLook, Staged
 from mv_assets.tables.fingerprint import overlapping
 from mv_assets_tests.modelled import DAY, File, second_look, segments
 from mv_assets_tests.simulation.invariants import check_outcomes
@@ -350,7 +350,7 @@ def _repoint(world: World) -> Steps:
         assert header is not None
         if copy in world.memory.generations:
             try:
-                engine.manager.repoint(VIEW, copied, copy, data, ())
+                engine.manager.repoint(VIEW, copy, dict.fromkeys(data, Copied(copied, 0)), ())
             except Refused:
                 continue
             after = world.evolve(memory=engine.memory, budget=world.spend("repoint"))

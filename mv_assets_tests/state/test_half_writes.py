@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mv_assets.errors import StateUnavailable
-from mv_assets.state.model import DataFile, GenerationState, Mark, Operation, Outcome, State
+from mv_assets.state.model import Copied, DataFile, GenerationState, Mark, Operation, Outcome, State
 from mv_assets_tests.harness import Deployment, view
 from mv_assets_tests.modelled import DAY, whole_look
 from mv_assets_tests.state.faults import Crash, after_commit, at_statement, dump, recorded
@@ -86,7 +86,8 @@ def repoint(d: Deployment) -> Step:
     old = row.generation
     copy = d.register(d.plan(5)).attempt.generation
     files = [DataFile("copy.parquet", 1, 1)]
-    return lambda: d.manager.repoint(d.name, old, copy, [0, 2 * DAY], files)
+    copied = dict.fromkeys([0, 2 * DAY], Copied(old, 1))
+    return lambda: d.manager.repoint(d.name, copy, copied, files)
 
 
 def take_over(d: Deployment) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mv_assets.state.model import _SEAL, Attempt, Header, Mark, PartitionRow, Sight, State
+from mv_assets.state.model import _SEAL, Attempt, Copied, Header, Mark, PartitionRow, Sight, State
 from mv_assets.state.rules import coverage
 from mv_assets.state.rules.watermark import effective_state
 
@@ -76,11 +76,11 @@ def revert(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionR
     return replace(row, state=State.VALID, reason=None, frozen=False, token=header.version + 1, seal=_SEAL)
 
 
-def repoint(row: PartitionRow | None, header: Header, copied: str, copy: str) -> PartitionRow | None:
+def repoint(row: PartitionRow | None, header: Header, copied: Copied, copy: str) -> PartitionRow | None:
     """REPOINT: the same rows in another generation, only where the row still names the copied one."""
-    if row is None or row.generation != copied:
+    if row is None or row.generation != copied.generation:
         return None
-    return replace(row, generation=copy, token=header.version + 1, seal=_SEAL)
+    return replace(row, generation=copy, bytes=copied.bytes, token=header.version + 1, seal=_SEAL)
 
 
 def _without_data(bucket: int, header: Header, reason: str) -> PartitionRow:

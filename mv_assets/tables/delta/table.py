@@ -137,7 +137,7 @@ class DeltaGlance:
             files = self._files(actions, partitions)
             listing.details = Details(
                 table.path.rstrip("/"),
-                {file.name: file.name for file in files if _ABSOLUTE.match(file.name)},
+                {file.name: unquote(file.name) for file in files if _ABSOLUTE.match(file.name)},
                 {file.name: values for file, values in zip(files, partitions, strict=True) if values},
                 columns.physical_names,
                 columns.field_ids,

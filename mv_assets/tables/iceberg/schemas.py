@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mv_assets.tables.types import field_name
+
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
@@ -46,7 +48,8 @@ def spark_type(kind: IcebergType) -> str:
 
     match kind:
         case StructType():
-            return f"struct<{','.join(f'{part.name}:{spark_type(part.field_type)}' for part in kind.fields)}>"
+            fields = (f"{field_name(part.name)}:{spark_type(part.field_type)}" for part in kind.fields)
+            return f"struct<{','.join(fields)}>"
         case ListType():
             return f"array<{spark_type(kind.element_type)}>"
         case MapType():
@@ -82,6 +85,18 @@ def moved_inside(metadata: TableMetadata) -> str | None:
                 if moved and field_id != top.field_id:
                     return path
     return None
+
+
+def redefined(metadata: TableMetadata) -> list[str]:
+    """Columns that had another id or type under their present names: the same files now read otherwise."""
+    now = {part.name: part for part in metadata.schema().fields}
+    earlier = [part for schema in metadata.schemas for part in schema.fields if part.name in now]
+    found = {
+        part.name
+        for part in earlier
+        if (part.field_id, part.field_type) != (now[part.name].field_id, now[part.name].field_type)
+    }
+    return [f"{name} {now[name].field_id} {now[name].field_type}" for name in sorted(found)]
 
 
 def defaulted(schema: Schema) -> list[str]:

@@ -129,6 +129,7 @@ class IcebergGlance:
             partitions: dict[str, Mapping[str, str | None]] = {}
             elsewhere: dict[str, str] = {}
             shared: dict[Partition, tuple[dict[int, Any], dict[str, str | None]]] = {}
+            redefined = schemas.redefined(self.opened.metadata)
             for file, changed, deletes in self._data_files():
                 key = partition_of(file)
                 if key not in shared:
@@ -137,9 +138,8 @@ class IcebergGlance:
                 values, texts = shared[key]
                 name, size = self._relative(file.file_path), file.file_size_in_bytes
                 extent = stated_extent(file, time, values)
-                files.append(
-                    Active(name, lakehouse.content(name, size, texts, deletes), size, changed, extent)
-                )
+                crc = lakehouse.content(name, size, texts, [*deletes, *redefined])
+                files.append(Active(name, crc, size, changed, extent))
                 if texts:
                     partitions[name] = texts
                 if name == file.file_path:

@@ -1,0 +1,86 @@
+"""Starting Spark, or finding it: quietly if that works, in one sentence if it does not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from mv_assets.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+_QUIET = {"spark.ui.showConsoleProgress": "false"}
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_CONNECT_PORT = 15002
+_ANSWERS_WITHIN_S = 10
+
+
+def started(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """A driver in this process's own JVM.
+
+    Raises:
+        EngineUnavailable: it does not start; with what it said.
+
+    """
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a second, which most commands need not spend
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    local = _LOCAL if master.startswith("local") else {}
+    chosen = {_JAVA_OPTIONS: _logging(), **_QUIET, **local, **settings}
+    if SparkContext._gateway is None:  # noqa: SLF001 - whoever started a JVM before has its own ways
+        conf = (
+            SparkConf(loadDefaults=False)
+            .setMaster(master)
+            .setAppName("mv_assets")
+            .setAll(list(chosen.items()))
+        )
+        with tempfile.TemporaryFile() as said:
+            try:
+                gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
+            except (PySparkRuntimeError, OSError) as error:
+                said.seek(0)
+                lines = said.read().decode(errors="replace").strip().splitlines()
+                raise EngineUnavailable(lines[-1] if lines else str(error)) from error
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as SparkContext(gateway=...) would
+    builder = SparkSession.builder.master(master).appName("mv_assets")
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def attached(remote: str) -> SparkSession:
+    """A session on a Connect server.
+
+    Raises:
+        EngineUnavailable: nobody listens there. Spark's own client would try for minutes.
+
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    place = urlsplit(remote)
+    host, port = place.hostname or "", place.port or _CONNECT_PORT
+    try:
+        socket.create_connection((host, port), _ANSWERS_WITHIN_S).close()
+    except OSError as error:
+        raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
+    return SparkSession.builder.remote(remote).getOrCreate()
+
+
+def _logging() -> str:
+    """A logging set-up of the user's own stays."""
+    if os.environ.get("SPARK_CONF_DIR"):
+        return ""
+    return f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"

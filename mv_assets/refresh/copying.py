@@ -1,0 +1,166 @@
+"""Rows of some buckets, from Parquet file to Parquet file as they are: without Spark, a little at a time."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mv_assets.state.model import BUCKET
+
+T = TypeVar("T")
+
+# What is held in memory: of each file that is read, and of the one that is written.
+_BATCH_BYTES = 4 << 20
+_BATCH_ROWS = 1 << 16
+_GROUP_BYTES = 64 << 20
+_GROUP_ROWS = 1 << 20
+_FILE_BYTES = 512 << 20
+# Files that are read together are held in memory as they are, compressed.
+SMALL_BYTES = 8 << 20
+TOGETHER_BYTES = 128 << 20
+TOGETHER_FILES = 128
+
+# All that tells a reader what a file's columns are: their types, and what Spark noted of them.
+Shape = tuple[str, tuple[tuple[bytes, bytes], ...]]
+
+
+def shape_of(file: pq.ParquetFile) -> Shape:
+    # The first two lines are the object's address and the root's name, which readers do not look at.
+    columns = str(file.schema).split("\n", 2)[2]
+    return columns, tuple(sorted((file.metadata.metadata or {}).items()))
+
+
+def copyable(file: pq.ParquetFile) -> bool:
+    """Whether Arrow gives a copy the very same columns; it does not keep every type, as VARIANT."""
+    if BUCKET not in file.schema_arrow.names:
+        return False
+    trial = pa.BufferOutputStream()
+    _writer(trial, file).close()
+    return shape_of(pq.ParquetFile(pa.BufferReader(trial.getvalue()))) == shape_of(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, its size, and those of its buckets that are to be copied."""
+
+    path: str
+    bytes: int
+    buckets: Collection[int]
+
+
+Open = Callable[[str], pa.NativeFile]
+Create = Callable[[int], pa.NativeFile]
+
+
+def copy(sources: Iterable[Source], open_file: Open, create: Create) -> None:
+    """Copy rows of files of one shape to new ones, which `create` opens by their numbers.
+
+    The rows of each new file are in the order of their buckets, as they are in each source.
+    """
+    number = 0
+    for together in portions(sources, lambda source: (1, source.bytes)):
+        with ExitStack() as opened:
+            files = [pq.ParquetFile(opened.enter_context(open_file(source.path))) for source in together]
+            groups = _groups([_kept(file, each.buckets) for file, each in zip(files, together, strict=True)])
+            group = next(groups, None)
+            while group is not None:
+                with create(number) as out, _writer(out, files[0]) as writer:
+                    while group is not None and out.tell() < _FILE_BYTES:
+                        writer.write_table(group, row_group_size=group.num_rows)
+                        group = next(groups, None)
+                number += 1
+
+
+def portions(things: Iterable[T], amount: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
+    """As many at a time as may be open and in memory together, by files and bytes; what is large, alone."""
+    portion: list[T] = []
+    files = size = 0
+    for thing in things:
+        more_files, more_bytes = amount(thing)
+        if more_bytes > SMALL_BYTES:
+            yield [thing]
+            continue
+        files, size = files + more_files, size + more_bytes
+        if portion and (files > TOGETHER_FILES or size > TOGETHER_BYTES):
+            yield portion
+            portion, files, size = [], more_files, more_bytes
+        portion.append(thing)
+    if portion:
+        yield portion
+
+
+def _writer(out: pa.NativeFile, like: pq.ParquetFile) -> pq.ParquetWriter:
+    metadata = like.metadata
+    codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
+    writer = pq.ParquetWriter(
+        out,
+        like.schema_arrow.remove_metadata(),
+        compression="NONE" if codec == "UNCOMPRESSED" else codec,
+        # Spark stores short decimals so; and it would not know what to do with Arrow's own schema.
+        store_decimal_as_integer=True,
+        store_schema=False,
+    )
+    writer.add_key_value_metadata(metadata.metadata or {})
+    return writer
+
+
+def _groups(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """The rows in portions that make a row group each."""
+    held: list[pa.RecordBatch] = []
+    size = rows = 0
+    for batch in _merged(files):
+        held.append(batch)
+        size, rows = size + batch.nbytes, rows + batch.num_rows
+        if size >= _GROUP_BYTES or rows >= _GROUP_ROWS:
+            yield pa.Table.from_batches(held)
+            held, size, rows = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _merged(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    if len(files) == 1:
+        return files[0]
+    return (batch for _, batch in heapq.merge(*map(_runs, files), key=lambda run: run[0]))
+
+
+def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows cut where a new bucket begins."""
+    for batch in batches:
+        encoded, start = pc.run_end_encode(batch[BUCKET]), 0
+        for end, bucket in zip(encoded.run_ends.to_pylist(), encoded.values.to_pylist(), strict=True):
+            yield bucket, batch.slice(start, end - start)
+            start = end
+
+
+def _kept(file: pq.ParquetFile, wanted: Collection[int]) -> Iterator[pa.RecordBatch]:
+    values, buckets = pa.array(wanted, pa.int64()), sorted(wanted)
+    groups = [at for at in range(file.num_row_groups) if _may_hold(file, at, buckets)]
+    for batch in file.iter_batches(batch_size=_batch_size(file), row_groups=groups):
+        kept = batch.filter(pc.is_in(batch[BUCKET], values))
+        if kept.num_rows:
+            yield kept
+
+
+def _may_hold(file: pq.ParquetFile, group: int, buckets: Sequence[int]) -> bool:
+    metadata = file.metadata.row_group(group)
+    columns = (metadata.column(at) for at in range(metadata.num_columns))
+    statistics = next(column.statistics for column in columns if column.path_in_schema == BUCKET)
+    if statistics is None or not statistics.has_min_max:
+        return True
+    at = bisect_left(buckets, statistics.min)
+    return at < len(buckets) and buckets[at] <= statistics.max
+
+
+def _batch_size(file: pq.ParquetFile) -> int:
+    size = sum(int(file.metadata.row_group(at).total_byte_size) for at in range(file.num_row_groups))
+    rows = int(file.metadata.num_rows)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(size, 1)))

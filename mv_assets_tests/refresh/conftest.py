@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mv_assets.engine.session import Engine
+from mv_assets.project import MaterializedView
+from mv_assets.state.store import Store
+from mv_assets_tests.harness import Clock
+from mv_assets_tests.lake import view
+from mv_assets_tests.refresh.yard import Yard
+
+Make = Callable[..., Yard]
+
+
+@contextmanager
+def yards(folder: Path, url: str, **settings: Any) -> Iterator[Make]:
+    """Refineries with a clock that moves when a test says so; what they call VALID is right at the end."""
+    clock = Clock(time.time_ns() // 1_000_000 + 3_600_000)
+    opened, made = Store(url, now=clock), list[Yard]()
+
+    def make(*views: MaterializedView, **options: Any) -> Yard:
+        made.append(Yard(folder / "lake", opened, views or [view()], clock=clock, **settings, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.watch().round(whole=True)
+        each.check(complete=False)
+    opened.close()
+
+
+@pytest.fixture
+def yard(tmp_path: Path, state_url: str) -> Iterator[Make]:
+    """On each kind of state database, without Spark."""
+    with yards(tmp_path, state_url) as make:
+        yield make
+
+
+@pytest.fixture
+def plain_yard(tmp_path: Path) -> Iterator[Make]:
+    """For what has to do with files alone."""
+    with yards(tmp_path, f"sqlite:///{tmp_path}/state.db") as make:
+        yield make
+
+
+@pytest.fixture
+def spark_yard(tmp_path: Path, engine: Engine) -> Iterator[Make]:
+    """Where it matters what Spark writes, and reads."""
+    with yards(tmp_path, f"sqlite:///{tmp_path}/state.db", engine=engine, sparks=True) as make:
+        yield make

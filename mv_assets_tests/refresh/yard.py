@@ -1,0 +1,164 @@
+"""A refinery with its garbage; the database's clock is the test's.
+
+Without `sparks`, DuckDB computes the views: files are as real, and the tests of gc do not wait for Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import sqlglot
+
+from mv_assets.buckets import DAY
+from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.generations import Warehouse, new_generation
+from mv_assets.refresh.planner import Work
+from mv_assets.refresh.refresher import Report as RefreshReport
+from mv_assets.refresh.refresher import Scope
+from mv_assets.refresh.watch import Outlook
+from mv_assets.state.model import (
+    BUCKET,
+    Attempt,
+    Generation,
+    Outcome,
+    PartitionRow,
+    SecondLook,
+    Sight,
+    Staged,
+)
+from mv_assets_tests.lake import Lake, day, news_of, sights_of
+from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.state.faults import Dump, dump
+
+GRACE = 60_000
+
+
+@dataclass
+class Yard(Refinery):
+    sparks: bool = False
+
+    def run(self, *names: str, scope: Scope | None = None) -> dict[str, RefreshReport]:
+        if self.sparks:
+            return super().run(*names, scope=scope)
+        self.converge()
+        return {}
+
+    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
+        return Lake.carry_out(self, outlook)
+
+    def compute(
+        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
+    ) -> dict[int, Outcome | str]:
+        """Register, stage with DuckDB, look again and commit."""
+        news, view, generation = news_of(outlook), outlook.view, new_generation()
+        attempt = Attempt(generation, outlook.header.version, work.buckets)
+        self.manager.register(view.declaration, attempt)
+        used = {b: news.sights.segments(news.seen[b]) for b in attempt.buckets}
+        files = sorted({str(self.folder / "events" / s.name) for each in used.values() for s in each})
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files})")
+            sql = sqlglot.transpile(view.declared.sql, "spark", "duckdb")[0]
+            rows = connection.sql(
+                f"SELECT * FROM ({sql}) ORDER BY {view.declared.time_column}"
+            ).to_arrow_table()
+        times = rows[view.declared.time_column].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        buckets = pa.array([view.buckets.floor(time) for time in times], pa.int64())
+        rows = rows.append_column(BUCKET, buckets)
+        rows = rows.filter(pc.is_in(buckets, pa.array(attempt.buckets, pa.int64())))
+        with self.plain.create(f"{view.name}/{generation}/part-0.parquet") as out:
+            pq.write_table(rows, out)
+        contents = self.plain.contents(view.name, generation)
+        staged = {b: Staged(contents.rows[b], contents.bytes[b], 1, tuple(used[b])) for b in attempt.buckets}
+
+        def look_again() -> SecondLook:
+            now = sights_now() if sights_now else sights_of(self.dry(view.name))
+            return SecondLook({b: now[b] for b in attempt.buckets})
+
+        decided = self.manager.commit(view.declaration, attempt, staged, look_again, contents.files)
+        return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}
+
+    @property
+    def plain(self) -> Warehouse:
+        return Warehouse(str(self.folder / "warehouse"))
+
+    def garbage(self, warehouse: Warehouse | None = None) -> Garbage:
+        return Garbage(self.store, self.manager, warehouse or self.plain)
+
+    def gc(self, name: str = "v") -> Report:
+        """A gc without trouble."""
+        report = self.garbage().gc(name)
+        assert report.errors == []
+        return report
+
+    def overwrite(self, *numbers: int) -> None:
+        """A file of one more row a day, and a refresh of each of these days by itself."""
+        for number in numbers:
+            self.write(f"late-{number}-{self.store.pulse('v').header.version}.parquet", [day(number)])
+            self.run()
+
+    def run_only(self, number: int) -> None:
+        """Compute one day, whatever else is due, as a generation of its own."""
+        outlook = self.look(whole=True)
+        for work in outlook.plan().work:
+            planned = tuple(each for each in work.buckets if each.bucket == number * DAY)
+            if planned:
+                self.compute(outlook, replace(work, buckets=planned))
+
+    def later(self, milliseconds: int = GRACE) -> None:
+        self.clock.now += milliseconds
+
+    def named(self, name: str = "v") -> dict[int, str | None]:
+        """The generation of each day."""
+        rows = self.snapshot(name).rows.values()
+        return {row.bucket // DAY: row.generation for row in rows}
+
+    def data(self, number: int, name: str = "v") -> PartitionRow:
+        row = self.row(number, name)
+        assert row is not None
+        return row
+
+    def folders(self, name: str = "v") -> set[str]:
+        """The generations that have a folder."""
+        return {path.name for path in (self.folder / "warehouse" / name).glob("*")}
+
+    def registered(self, name: str = "v") -> dict[str, Generation]:
+        with self.store.read(name) as reader:
+            return {generation.id: generation for generation in reader.generations()}
+
+    def used(self) -> int:
+        """Bytes of all data files in the warehouse."""
+        return sum(path.stat().st_size for path in (self.folder / "warehouse").rglob("*.parquet"))
+
+    def stage(self, name: str = "v") -> str:
+        """An attempt that has written a file, and not committed it."""
+        view, generation = self.catalog.view(name).declaration, new_generation()
+        self.manager.register(view, Attempt(generation, self.snapshot(name).header.version, ()))
+        self.late(generation, name)
+        return generation
+
+    def late(self, generation: str, name: str = "v") -> Path:
+        """A file that an attempt writes, whatever the registry says of it."""
+        path = self.folder / "warehouse" / name / generation / "late.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"late")
+        return path
+
+    def everything(self) -> tuple[Dump, dict[str, bytes]]:
+        """All rows of the state database and all files of the warehouse."""
+        url = self.store.database._engine.url.render_as_string(hide_password=False)
+        files = (path for path in (self.folder / "warehouse").rglob("*") if path.is_file())
+        return dump(url), {str(path): path.read_bytes() for path in files}
+
+    def files(self, number: int, name: str = "v") -> list[pq.ParquetFile]:
+        """The files that hold a day."""
+        generation = self.data(number, name).generation
+        assert generation is not None
+        listed = self.store.files(name, [generation])[generation]
+        return [pq.ParquetFile(self.folder / "warehouse" / file.path) for file in listed]
