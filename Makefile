@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
+# What is computed must not depend on where Spark runs.
+TESTS := mv_assets_tests
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(TESTS)/acceptance/test_commits.py $(TESTS)/engine $(TESTS)/refresh/test_audit.py
+ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned or dimension'
 
 .PHONY: dev test check prove bench java clean
 
@@ -12,13 +16,15 @@ dev: java $(READY)
 
 test: java $(READY)
 	$(BIN)/pytest -n $(WORKERS)
+	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
+	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
 check: java $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n $(WORKERS)
+	$(MAKE) test
 
 # The exhaustive checker with larger bounds: minutes to an hour.
 prove: $(READY)

@@ -43,11 +43,14 @@ class Refinery(Lake):
     # What happens while a job runs: before it reads, and after it wrote.
     before: Callable[[], None] | None = None
     after: Callable[[], None] | None = None
+    # What happens while a refresh waits.
+    idle: Callable[[], None] | None = None
     house: type[Eventful] = field(default_factory=lambda: Eventful)
+    storehouse: str = "warehouse"
 
     @property
     def warehouse(self) -> Warehouse:
-        return self.house(str(self.folder / "warehouse"), self)
+        return self.house(str(self.folder / self.storehouse), self)
 
     def place(self) -> Place:
         return Place(
@@ -59,6 +62,7 @@ class Refinery(Lake):
 
         def sleep(seconds: float) -> None:
             self.clock.now += int(seconds * 1000) + 1
+            _happen(self.idle)
 
         reports = Refresher(self.place(), scope, sleep=sleep).run(names or None)
         return {report.view.name: report for report in reports}

@@ -135,9 +135,8 @@ class _Bar:
 
 
 def _is_wrong(report: Report) -> bool:
-    return report.error is not None or any(
-        result.outcome is Outcome.FAILED for result in report.results.values()
-    )
+    failed = any(result.outcome is Outcome.FAILED for result in report.results.values())
+    return report.error is not None or failed or any(waiting.failed for waiting in report.waiting)
 
 
 def _json(report: Report) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,11 +40,12 @@ class Holding:
 
 
 class Types:
-    """Spark's types by their names, each parsed once."""
+    """Spark's types by their names, each parsed once in the life of a process."""
+
+    _known: ClassVar[dict[str, DataType]] = {}
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._known: dict[str, DataType] = {}
 
     def of(self, name: str) -> DataType:
         """The type of that name.

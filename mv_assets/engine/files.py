@@ -119,7 +119,7 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
     if any(":" in basename(path) for path in part.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
     try:
-        rows = reader.parquet(*map(spark_path, part.files))
+        rows = reader.parquet(*map(_literally, part.files))
         uris = rows.inputFiles()
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
@@ -168,8 +168,13 @@ def quoted(name: str) -> str:
 
 
 def spark_path(path: str) -> str:
-    """A path as Spark is told it: on this machine if it names no store, and never a pattern."""
-    return _PATTERN.sub(r"\\\1", path if "://" in path or path.startswith("file:") else f"file:{path}")
+    """A path as Spark is told it: on this machine if it names no store."""
+    return path if "://" in path or path.startswith("file:") else f"file:{path}"
+
+
+def _literally(path: str) -> str:
+    """A path to be read, which Spark must not take for a pattern."""
+    return _PATTERN.sub(r"\\\1", spark_path(path))
 
 
 def _split(path: str) -> tuple[str, str]:

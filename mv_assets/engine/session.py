@@ -56,17 +56,30 @@ class Engine:
 
     declared: Spark
     _spark: SparkSession | None = field(default=None, repr=False)
+    # Sessions that nobody uses at the moment. A new one would compile again what others have compiled.
+    _free: list[SparkSession] = field(default_factory=list, repr=False)
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
-        """A session of its own for one piece of work: its settings and names are nobody else's.
+        """A session for one piece of work: while that goes on, its settings and names are nobody else's.
 
         Raises:
             EngineRefused: Spark is set to overlook missing or damaged files.
             EngineUnavailable: Spark can't be started or reached.
 
         """
-        yield self._own()
+        try:
+            own = self._free.pop()
+        except IndexError:
+            own = self._own()
+        try:
+            yield own
+        except EngineUnavailable:
+            self._forget()
+            raise
+        finally:
+            if self._spark is not None:
+                self._free.append(own)
 
     def _own(self) -> SparkSession:
         _refuse(self.declared.conf)
@@ -79,7 +92,7 @@ class Engine:
                 _configure(own, self.declared.conf)
         except (JobFailed, EngineUnavailable, AttributeError) as error:
             # A Spark that was stopped has lost its parts. The next time another one is started.
-            self._spark = None
+            self._forget()
             if isinstance(error, EngineUnavailable):
                 raise
             raise EngineUnavailable(in_short(error)) from error
@@ -87,12 +100,17 @@ class Engine:
 
     def attach(self, spark: SparkSession) -> None:
         """Use a session that somebody else started."""
+        self._forget()
         self._spark = spark
 
     def stop(self) -> None:
         if self._spark is not None:
             self._spark.stop()
-            self._spark = None
+            self._forget()
+
+    def _forget(self) -> None:
+        self._spark = None
+        self._free.clear()
 
     def _start(self) -> SparkSession:
         declared = self.declared

@@ -53,7 +53,8 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
             except (PySparkRuntimeError, OSError) as error:
                 said.seek(0)
                 lines = said.read().decode(errors="replace").strip().splitlines()
-                raise EngineUnavailable(lines[-1] if lines else str(error)) from error
+                why = lines[0] if lines else str(error)
+                raise EngineUnavailable(f"{why} (it needs Java 17 or newer)") from error
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as SparkContext(gateway=...) would
     builder = SparkSession.builder.master(master).appName("mv_assets")
     for key, value in chosen.items():

@@ -40,6 +40,8 @@ class Waiting:
     bucket: int
     reason: str
     until: int | None = None
+    # Its last attempt failed.
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
     alive = record is not None and record.generation in situation.alive
     standing = rules.standing(record, planned.inputs, alive=alive, now=situation.now)
     if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
-        return Waiting(bucket, _held_back(record, standing))
+        failed = standing is Standing.BACKING_OFF and record.last_error is not None
+        return Waiting(bucket, _held_back(record, standing), failed=failed)
     settled = _settled_at(situation, row, seen)
     if settled > situation.now:
         return Waiting(bucket, "its files are still arriving", settled)

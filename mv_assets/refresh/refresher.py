@@ -166,7 +166,12 @@ class Refresher:
 
     def _wait(self) -> bool:
         """Give files that are still arriving the little time they need to settle; whether there were any."""
-        until = [w.until for r in self._reports.values() if r.error is None for w in r.waiting if w.until]
+        until = [
+            waiting.until
+            for report in self._reports.values()
+            for waiting in report.waiting
+            if waiting.until is not None and report.error is None and self._may(report.view, waiting.bucket)
+        ]
         if until:
             self._sleep(max(min(until) - self._place.clock(), 0) / 1_000)
         return bool(until)

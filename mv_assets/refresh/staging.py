@@ -105,9 +105,11 @@ class Stage:
         """
         with spark_errors():
             rows = self.rows(schema, buckets)
-            # Every file has few buckets, and each bucket in one stretch: readers skip the others.
-            clustered = rows.hint("rebalance", BUCKET).sortWithinPartitions(BUCKET)
-            clustered.write.parquet(spark_path(place))
+            if not self._view.sql.aggregates:
+                # As many files as the rows need, not as many as were read; aggregates are dealt out already.
+                rows = rows.hint("rebalance", BUCKET)
+            # Each bucket in one stretch of a file: readers skip the others.
+            rows.sortWithinPartitions(BUCKET).write.parquet(spark_path(place))
 
     def rows(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
         """The view's rows in some buckets, each with the start of its bucket."""

@@ -333,3 +333,29 @@ def test_a_young_file_is_waited_for(lake: Refinery) -> None:
     lake.clock.now = (lake.folder / "events" / "day-2.parquet").stat().st_ctime_ns // 1_000_000 + 100
     assert lake.outcomes() == dict.fromkeys(range(3), "committed")
     lake.check()
+
+
+def test_a_refresh_of_files_that_never_stop_arriving_ends(lake: Refinery) -> None:
+    lake.table = {"settle": "1s", "settle_at_most": "2s"}
+    lake.declare(*lake.views)
+    count = iter(range(1_000))
+
+    def arrive() -> None:
+        path = lake.write(f"more-{next(count)}.parquet", [day(1)])
+        lake.clock.now = path.stat().st_ctime_ns // 1_000_000 + 20
+
+    arrive()
+    lake.before = lake.idle = arrive
+    assert lake.outcomes()[1] == "committed as STALE"
+    assert lake.watermark() == 3
+    lake.before = lake.idle = None
+
+
+@pytest.mark.parametrize("name", ["ware [house]", "100% {a,b}", "back\\slash*?", "ünï"])
+def test_a_warehouse_may_be_called_anything(lake: Refinery, name: str) -> None:
+    lake.storehouse = name
+    assert lake.outcomes() == dict.fromkeys(range(3), "committed")
+    assert [path.name for path in lake.folder.iterdir() if path.is_dir()].count(name) == 1
+    lake.write("late.parquet", [day(1)])
+    assert lake.outcomes() == {1: "committed"}
+    lake.check()

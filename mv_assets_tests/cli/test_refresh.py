@@ -201,3 +201,19 @@ def test_a_server_that_is_not_there_is_one_sentence(person: Person) -> None:
     assert done.returncode == 1
     assert "Spark is not available" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_two_refreshes_at_once_share_the_work_and_both_succeed(person: Person) -> None:
+    command = person.command("refresh", "--json")
+    both = [
+        subprocess.Popen(command, env=person.environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    printed = [each.communicate()[0] for each in both]
+    assert [each.returncode for each in both] == [0, 0]
+    views = [json.loads(text)["views"][0] for text in printed]
+    outcomes = [(each["bucket"], each["outcome"]) for view in views for each in view["outcomes"]]
+    committed = [bucket for bucket, outcome in outcomes if outcome == "committed"]
+    assert sorted(committed) == ["2024-01-02", "2024-01-03", "2024-01-04"]
+    assert {outcome for _, outcome in outcomes} <= {"committed", "replay", "superseded"}
+    assert "complete through 2024-01-05" in person.run("refresh")
