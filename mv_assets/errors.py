@@ -203,6 +203,15 @@ class EngineUnavailable(MvError):
         super().__init__(f"Spark is not available: {why}; see that it runs, then try again")
 
 
+class EngineLost(EngineUnavailable):
+    """Spark went away while it computed some buckets."""
+
+    def __init__(self, view: str, buckets: Sequence[int], why: str) -> None:
+        MvError.__init__(self, f"Spark went away while this was computed ({why})")
+        self.view = view
+        self.buckets = tuple(buckets)
+
+
 class Unreadable(MvError):
     """Files that Spark could not read as the rows of one table."""
 

@@ -20,8 +20,10 @@ import sqlglot
 from mv_assets.engine.session import Engine
 from mv_assets.project import Spark
 from mv_assets.refresh import executor
-from mv_assets.refresh.executor import Place
+from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import Contents, Warehouse
+from mv_assets.refresh.piece import Piece
+from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report, Scope
 from mv_assets.refresh.watch import Outlook
@@ -81,8 +83,9 @@ class Refinery(Lake):
     def compute(
         self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
     ) -> dict[int, Outcome | str]:
-        version = outlook.header.version
-        piece = executor.Piece(self.place(), outlook.view, news_of(outlook), version, work)
+        news, version = news_of(outlook), outlook.header.version
+        again = Again(outlook.view, news.sights, self.tables, self.store, self.clock)
+        piece = Piece(self.place(), news, again, version, work)
         if sights_now is not None:
             piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
         return {result.bucket // DAY: result.outcome for result in piece.results()}

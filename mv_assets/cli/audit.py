@@ -12,13 +12,10 @@ from rich.progress import Progress
 
 from mv_assets.cli import show
 from mv_assets.cli.looking import bars, observer
-from mv_assets.cli.session import Session, clock, print_json
-from mv_assets.cli.spark import engine
+from mv_assets.cli.session import Session, print_json
+from mv_assets.cli.spark import engine, place_of
 from mv_assets.refresh.audit import audit as audit_view
-from mv_assets.refresh.executor import Place
-from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.recomputing import Finding, Verdict
-from mv_assets.tables.opening import open_table
 from mv_assets.views.view import View
 
 _STYLES = {
@@ -52,9 +49,7 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     found = catalog.view(view)
     most = None if whole else sample or 10
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
-        tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
-        manager, warehouse = session.manager(store, "audit"), Warehouse(catalog.project.warehouse)
-        place = Place(catalog, tables, store, manager, spark, warehouse, clock)
+        place = place_of(catalog, store, session.manager(store, "audit"), spark)
         findings = audit_view(place, found, most, progress=_bar(shown, view), observer=observer(shown))
     if as_json:
         print_json(_json(found, findings))

@@ -13,16 +13,14 @@ from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.looking import bars, observer
 from mv_assets.cli.ranges import asked, range_options
-from mv_assets.cli.session import Session, clock, print_json
-from mv_assets.cli.spark import engine
+from mv_assets.cli.session import Session, print_json
+from mv_assets.cli.spark import engine, place_of
 from mv_assets.errors import OutOfCoverage
-from mv_assets.refresh.executor import Place, Result
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.piece import Result
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report, Scope
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Outcome
-from mv_assets.tables.opening import open_table
 from mv_assets.views.view import View
 
 _STYLES = {Outcome.FAILED: "bold red", Outcome.COMMITTED: "green", Outcome.COMMITTED_STALE: "yellow"}
@@ -58,11 +56,13 @@ def refresh(
     asked_for = {name: asked(catalog.view(name), bucket, first, last, extend=extend) for name in names}
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
         manager = session.manager(store, "refresh")
+        if force:
+            # What a person forces is STALE until it is computed: see first that it can be.
+            with spark.session():
+                pass
         for name, buckets in asked_for.items():
             _prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
-        tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
-        warehouse = Warehouse(catalog.project.warehouse)
-        place = Place(catalog, tables, store, manager, spark, warehouse, clock)
+        place = place_of(catalog, store, manager, spark)
         scope = _scope(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
         watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
         try:

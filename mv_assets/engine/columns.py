@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
@@ -58,7 +58,7 @@ class Types:
         if name not in self._known:
             try:
                 self._known[name] = self._spark.sql(f"SELECT CAST(NULL AS {name}) AS c").schema["c"].dataType
-            except PySparkException as error:
+            except AnalysisException as error:
                 raise Unreadable(f"type {name} is none that Spark reads") from error
         return self._known[name]
 

@@ -69,16 +69,15 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
 
     """
     frames = [_read(spark, part, columns) for part in parts]
-    if not frames:
-        return spark.createDataFrame([], columns)
-    while len(frames) > 1:
-        # In pairs: a chain of unions would be as deep as it is long.
-        frames = [_union(frames[at : at + 2]) for at in range(0, len(frames), 2)]
-    return frames[0]
+    return union(frames) if frames else spark.createDataFrame([], columns)
 
 
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of several frames. In halves: a chain of unions would be as deep as it is long."""
+    if len(frames) == 1:
+        return frames[0]
+    half = len(frames) // 2
+    return union(frames[:half]).unionAll(union(frames[half:]))
 
 
 def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:

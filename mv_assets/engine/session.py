@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,10 +68,7 @@ class Engine:
             EngineUnavailable: Spark can't be started or reached.
 
         """
-        try:
-            own = self._free.pop()
-        except IndexError:
-            own = self._own()
+        own = self._own()
         try:
             yield own
         except EngineUnavailable:
@@ -83,15 +80,22 @@ class Engine:
 
     def _own(self) -> SparkSession:
         _refuse(self.declared.conf)
+        if self._spark is not None:
+            with suppress(EngineUnavailable):
+                return self._ready()
+        # It was not there yet, or has gone since it was last used.
+        return self._ready()
+
+    def _ready(self) -> SparkSession:
         try:
             with spark_errors():
                 self._spark = self._spark or self._start()
-                own = self._spark.newSession()
+                own = self._free.pop() if self._free else self._spark.newSession()
                 _be_quiet(self._spark)
                 _be_quiet(own)
                 _configure(own, self.declared.conf)
         except (JobFailed, EngineUnavailable, AttributeError) as error:
-            # A Spark that was stopped has lost its parts. The next time another one is started.
+            # A Spark that was stopped has lost its parts.
             self._forget()
             if isinstance(error, EngineUnavailable):
                 raise
@@ -104,8 +108,10 @@ class Engine:
         self._spark = spark
 
     def stop(self) -> None:
+        """Stop Spark, if it has not stopped by itself."""
         if self._spark is not None:
-            self._spark.stop()
+            with suppress(JobFailed, EngineUnavailable), spark_errors():
+                self._spark.stop()
             self._forget()
 
     def _forget(self) -> None:

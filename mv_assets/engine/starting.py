@@ -38,6 +38,7 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    _leave_dead()
     local = _LOCAL if master.startswith("local") else {}
     chosen = {_JAVA_OPTIONS: _logging(), **_QUIET, **local, **settings}
     if SparkContext._gateway is None:  # noqa: SLF001 - whoever started a JVM before has its own ways
@@ -60,6 +61,22 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _leave_dead() -> None:
+    """Let pyspark know of a JVM that has died under it; it would go on asking it."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    if SparkContext._gateway is None:  # noqa: SLF001
+        return
+    try:
+        SparkContext._gateway.jvm.System.nanoTime()  # noqa: SLF001
+    except (Py4JError, OSError):
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
 def attached(remote: str) -> SparkSession:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mv_assets.engine.columns import Open
+from mv_assets.engine.files import union
 from mv_assets.engine.readers import FolderReader
 from mv_assets.errors import Unreadable
 from mv_assets.state.model import BUCKET, DataFile, PartitionRow
@@ -32,8 +32,7 @@ class StoredReader:
         wanted: Iterable[str],
     ) -> None:
         listing = Listing("the warehouse", "", 0, details=Details(root))
-        self._reader = FolderReader(spark, listing, wanted, open_file, lambda _: {})
-        self._buckets = FolderReader(spark, listing, {*wanted, BUCKET}, open_file, lambda _: {})
+        self._reader = FolderReader(spark, listing, {*wanted, BUCKET}, open_file, lambda _: {})
         self._rows = rows
         self._files = files
 
@@ -42,12 +41,11 @@ class StoredReader:
         return [file.path for generation in self._asked(names) for file in self._files[generation]]
 
     def learn(self, names: Sequence[str]) -> None:
-        files = self.files(names)
-        self._reader.learn(files)
-        self._buckets.learn(files)
+        self._reader.learn(self.files(name for name in names if name in self._rows))
 
     def schema(self, names: Iterable[str]) -> StructType:
-        return self._reader.schema(self.files(names))
+        found = self._reader.schema(self.files(names))
+        return StructType([part for part in found if part.name != BUCKET])
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
         return self.with_buckets(names, schema).drop(BUCKET)
@@ -63,10 +61,10 @@ class StoredReader:
                 whole += paths
             else:
                 starts = [row.bucket for row in rows]
-                frames.append(self._buckets.frame(paths, columns).where(sql.col(BUCKET).isin(starts)))
+                frames.append(self._reader.frame(paths, columns).where(sql.col(BUCKET).isin(starts)))
         if whole or not frames:
-            frames.append(self._buckets.frame(whole, columns))
-        return reduce(DataFrame.unionAll, frames)
+            frames.append(self._reader.frame(whole, columns))
+        return union(frames)
 
     def _asked(self, names: Iterable[str]) -> dict[str, list[PartitionRow]]:
         asked: dict[str, list[PartitionRow]] = {}

@@ -8,12 +8,15 @@ from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state.model import SecondLook
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
-from mv_assets.tables.listing import Glance, Listing, Table
+from mv_assets.tables.listing import Listing, Table
 from mv_assets.views.view import View
 
 
 class Again:
-    """Looks at a view's inputs again, and whether the files that were read are still those of `before`."""
+    """Looks at a view's inputs again, and whether the files that were read are still those of `before`.
+
+    What was listed is listed anew only where something changed, so that many looks cost little.
+    """
 
     def __init__(
         self,
@@ -25,43 +28,44 @@ class Again:
     ) -> None:
         self._view = view
         self._before = before
+        self._last = before
         self._tables = tables
         self._store = store
         self._clock = clock
 
     def look(self, seen: Mapping[int, Seen]) -> SecondLook:
         """Sights of some buckets, and which file of which changed."""
-        now = self._sights()
-        if now is self._before:
-            return SecondLook({bucket: each.sight for bucket, each in seen.items()})
-        first, end = min(seen), self._view.buckets.next(max(seen))
-        found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
+        now, found = self._now(), seen
+        if now is not self._before:
+            first, end = min(seen), self._view.buckets.next(max(seen))
+            found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
         if self._view.freezes:
+            # A peer may have committed since, from files that are gone: that they are missing is news.
             recorded = self._store.recorded(self._view.name, found)
             found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
-        changed = dict(self._changed(now, seen))
+        changed = {} if now is self._before else dict(self._changed(now, seen))
         return SecondLook({bucket: each.sight for bucket, each in found.items()}, changed)
 
-    def _sights(self) -> Sights:
-        """The inputs now; those from before if nothing at all has changed since."""
-        before = self._before
-        base, base_is_new = self._listing(before.base)
-        dimensions = {name: self._listing(listed) for name, listed in before.dimensions.items()}
-        if not base_is_new and not any(is_new for _, is_new in dimensions.values()):
-            return before
-        return Sights(self._view, base, {name: listed for name, (listed, _) in dimensions.items()})
+    def _now(self) -> Sights:
+        """The inputs now; those of the last look if nothing at all has changed since."""
+        last = self._last
+        base = self._listing(last.base)
+        dimensions = {name: self._listing(listed) for name, listed in last.dimensions.items()}
+        if base is not last.base or any(dimensions[name] is not last.dimensions[name] for name in dimensions):
+            self._last = Sights(self._view, base, dimensions)
+        return self._last
 
-    def _listing(self, before: Listing) -> tuple[Listing, bool]:
-        name = before.table
+    def _listing(self, last: Listing) -> Listing:
+        name = last.table
         if name not in self._tables:
-            if upstream.version_of(self._store.pulse(name).header) == before.version:
-                return before, False
-            return upstream.listing_of(self._store.snapshot(name), self._clock()), True
-        glance: Glance = self._tables[name].glance()
+            if upstream.version_of(self._store.pulse(name).header) == last.version:
+                return last
+            return upstream.listing_of(self._store.snapshot(name), self._clock())
+        glance = self._tables[name].glance()
         # A checksum that was taken of a young file is not trusted for longer than its look.
-        if glance.version == before.version and before.recheck_at is None:
-            return before, False
-        return glance.listing(), True
+        if glance.version == last.version and last.recheck_at is None:
+            return last
+        return glance.listing()
 
     def _changed(self, now: Sights, seen: Mapping[int, Seen]) -> Iterator[tuple[int, str]]:
         """Buckets of which a file that was read is not the listed one any more."""
@@ -80,6 +84,8 @@ class Again:
 
 def _gone(before: Listing, now: Listing) -> set[str]:
     """Files of a listing that are no longer the objects they were."""
+    if now is before:
+        return set()
     current = dict(zip(now.names, now.identities, strict=True))
     listed = zip(before.names, before.identities, strict=True)
     return {name for name, identity in listed if current.get(name) != identity}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mv_assets.errors import MvError, NotInForce
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.damage import Damage, damaged
-from mv_assets.refresh.executor import Place
 from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.place import Place
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News, Observer, Watch

@@ -70,6 +70,21 @@ class Warehouse:
                 found.bytes += Counter({bucket: size * part // count for bucket, part in rows.items()})
         return found
 
+    def prepare(self, view: str) -> None:
+        """See that a view's generations can be written, so that no bucket is blamed if they can't.
+
+        Raises:
+            WarehouseUnusable: they can't.
+
+        """
+        filesystem, root = filesystem_at(f"{self.root.rstrip('/')}/{view}")
+        probe = f"{root}/.{new_generation()}"
+        with self._usable(view, "*"):
+            filesystem.create_dir(root, recursive=True)
+            with filesystem.open_output_stream(probe) as opened:
+                opened.write(b"?")
+            filesystem.delete_file(probe)
+
     def create(self, path: str) -> pa.NativeFile:
         """A new file by its path in the warehouse."""
         filesystem, root = filesystem_at(self.root)
@@ -78,23 +93,34 @@ class Warehouse:
         return filesystem.open_output_stream(place)
 
     def settle(self, files: Iterable[DataFile]) -> None:
-        """Have files survive a power cut, as the row that is about to name them will."""
+        """Have files survive a power cut, as the row that is about to name them will.
+
+        Raises:
+            WarehouseUnusable: that can't be had.
+
+        """
         filesystem, root = filesystem_at(self.root)
         if isinstance(filesystem, fs.LocalFileSystem):
             written = [f"{root.rstrip('/')}/{file.path}" for file in files]
             folders = {path.rsplit("/", above)[0] for path in written for above in (1, 2, 3)}
-            for path in [*written, *folders]:
-                _settle(path)
+            try:
+                for path in [*written, *folders]:
+                    _settle(path)
+            except OSError as error:
+                raise WarehouseUnusable(self.root, str(error)) from error
 
     def size(self, view: str, generation: str) -> int | None:
         """How many bytes of a generation are there; None if it has no folder.
 
         Raises:
-            WarehouseUnusable: that can't be told.
+            WarehouseUnusable: that can't be told, because nothing is where the warehouse should be.
 
         """
         filesystem, root = filesystem_at(self.place(view, generation))
         with self._usable(view, generation):
+            whole = root.rsplit("/", 2)[0]
+            if filesystem.get_file_info(whole).type == fs.FileType.NotFound:
+                raise WarehouseUnusable(self.root, "it is not there; is the disk mounted?")
             for _ in range(_TRIES):
                 if filesystem.get_file_info(root).type == fs.FileType.NotFound:
                     return None

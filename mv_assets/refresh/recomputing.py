@@ -15,7 +15,7 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.refresh.damage import Damage, Files, unreadable
-from mv_assets.refresh.executor import Place
+from mv_assets.refresh.place import Place
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.staging import Stage
 from mv_assets.state.model import BUCKET, PartitionRow

@@ -8,18 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mv_assets.errors import EngineUnavailable, MvError
-from mv_assets.refresh.executor import Place, Result, carry_out
+from mv_assets.errors import EngineLost, EngineUnavailable, MvError
+from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.piece import Result
+from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.watch import Observer, Outlook, Watch
-from mv_assets.state.model import Planned
+from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
 
 # A bucket whose files never rest would else be computed for ever.
 _TRIES = 3
+# Spark that goes away more often than this in one refresh is not started again.
+_LOSSES = 3
 _LEFT = "left for later: there is more to read than was allowed"
 
 
@@ -88,14 +92,13 @@ class Refresher:
         self._reports: dict[str, Report] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
         self._read = 0
+        self._losses = 0
+        self._patience = 0
+        self._waits_since: int | None = None
+        self._unavailable: EngineUnavailable | None = None
 
     def run(self, names: Iterable[str] | None = None) -> list[Report]:
-        """Refresh views, and first those that they are based on.
-
-        Raises:
-            EngineUnavailable: Spark can't be had; what was committed before stays.
-
-        """
+        """Refresh views, and first those that they are based on."""
         asked = None if names is None else list(names)
         while True:
             plans = [plan for plan in map(self._plan, self._watch.round(asked).items()) if plan is not None]
@@ -111,6 +114,8 @@ class Refresher:
             report.error = outlook
         if isinstance(outlook, MvError) or report.error is not None:
             return None
+        if outlook.news is not None:
+            self._patience = max(self._patience, 2 * outlook.news.limits.settle_at_most)
         plan = self._narrowed(outlook, outlook.plan())
         report.waiting = plan.waiting
         return outlook, plan
@@ -151,14 +156,25 @@ class Refresher:
     def _carry_out(self, outlook: Outlook, plan: Plan) -> bool:
         """Do the work; whether there was any."""
         view, report = outlook.view, self._reports[outlook.view.name]
+        if plan.work and self._unavailable is not None:
+            report.error = self._unavailable
+            return False
         try:
             for work, results in carry_out(self._place, outlook, plan, self._progress.begins):
                 for result in results:
                     report.results[result.bucket] = result
                     self._tries[view.name, result.bucket] += 1
                 self._progress.ends(view, work, results)
-        except EngineUnavailable:
-            raise
+        except EngineLost as lost:
+            operations = {planned.bucket: work.operation for work in plan.work for planned in work.buckets}
+            for bucket in lost.buckets:
+                report.results[bucket] = Result(bucket, operations[bucket], Outcome.FAILED, reason=str(lost))
+                self._tries[view.name, bucket] += 1
+            self._losses += 1
+            if self._losses > _LOSSES:
+                report.error = self._unavailable = lost
+        except EngineUnavailable as error:
+            report.error = self._unavailable = error
         except MvError as error:
             # One view's trouble is not another's.
             report.error = error
@@ -172,6 +188,10 @@ class Refresher:
             for waiting in report.waiting
             if waiting.until is not None and report.error is None and self._may(report.view, waiting.bucket)
         ]
-        if until:
-            self._sleep(max(min(until) - self._place.clock(), 0) / 1_000)
-        return bool(until)
+        now = self._place.clock()
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        # Files that have not settled by then never will; they are left for another refresh.
+        if not until or now - self._waits_since > self._patience:
+            return False
+        self._sleep(max(min(until) - now, 0) / 1_000)
+        return True

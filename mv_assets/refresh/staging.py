@@ -130,7 +130,12 @@ class Stage:
 
     def _windows(self, schema: StructType, buckets: Sequence[int]) -> Column:
         time = self._base.time
-        part = next(part for part in schema if part.name.lower() == time.name.lower())
+        found = [part for part in schema if part.name.lower() == time.name.lower()]
+        if not found:
+            raise Unreadable(
+                f"the files of {self._base.name} have no column {time.name}, which is their time"
+            )
+        [part] = found
         column = sql.col(quoted(part.name))
         return reduce(
             or_,

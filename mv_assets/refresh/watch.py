@@ -101,6 +101,8 @@ class Watch:
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
         if idle and not whole and planner.nothing_due(pulse, limits, now):
             return Outlook(view, pulse.header, now)
+        # Before the map: an attempt that ends in between is then seen by what it committed.
+        alive = self._maps.alive(view.name)
         snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
@@ -112,7 +114,7 @@ class Watch:
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
-        news = News(snapshot, sights, seen, limits, self._maps.alive(view.name))
+        news = News(snapshot, sights, seen, limits, alive)
         return Outlook(view, snapshot.header, now, news)
 
     def _look(

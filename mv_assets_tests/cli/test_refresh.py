@@ -153,7 +153,8 @@ def test_a_file_that_can_t_be_read_is_named_and_the_others_are_done(person: Pers
     [failed] = [line for line in said.splitlines() if "failed" in line]
     assert "2024-01-03" in failed
     assert "03.parquet" in failed
-    assert "03.parquet" in person.run("status")
+    assert "03.parquet" in person.run("status", code=1)
+    assert "backing off" in person.run("refresh", code=1)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_a_server_that_is_not_there_is_one_sentence(person: Person) -> None:
         person.command("refresh"), env=person.environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "Spark is not available" in done.stderr
+    assert "Spark is not available" in done.stdout
     assert "Traceback" not in done.stderr
 
 

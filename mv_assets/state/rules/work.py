@@ -77,8 +77,13 @@ def failed(record: AttemptRecord, error: str, now: int) -> AttemptRecord:
 
 
 def abandoned(record: AttemptRecord) -> AttemptRecord | None:
-    """The record after the attempt was cancelled: as if it had not begun; None if it was the first."""
-    return None if record.count == 1 else replace(record, count=record.count - 1, generation=None)
+    """The record after the attempt was cancelled: as if it had not begun; None if it was the first.
+
+    It may begin again at once: it had begun, so its backoff was over.
+    """
+    if record.count == 1:
+        return None
+    return replace(record, count=record.count - 1, generation=None, retry_after=None)
 
 
 def retry_delay(attempts: int, first_ms: int = 10_000, longest_ms: int = 3_600_000) -> int:

@@ -1,0 +1,41 @@
+"""All that work is carried out with and on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mv_assets.engine.session import Engine
+from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.sources import Sources
+from mv_assets.state.leases import Leases
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.registry import Registry
+from mv_assets.state.store import Store
+from mv_assets.tables.listing import Table
+from mv_assets.views.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A project's tables, its state, its Spark and its warehouse."""
+
+    catalog: Catalog
+    tables: Mapping[str, Table]
+    store: Store
+    manager: PartitionManager
+    engine: Engine
+    warehouse: Warehouse
+    clock: Callable[[], int]
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.store)
+
+    @property
+    def leases(self) -> Leases:
+        return Leases(self.store)
+
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.catalog, self.tables, self.store, self.warehouse)
