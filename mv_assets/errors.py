@@ -201,13 +201,17 @@ class EngineUnavailable(MvError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Spark is not available: {why}; see that it runs, then try again")
+        self.why = why
 
 
 class EngineLost(EngineUnavailable):
     """Spark went away while it computed some buckets."""
 
     def __init__(self, view: str, buckets: Sequence[int], why: str) -> None:
-        MvError.__init__(self, f"Spark went away while this was computed ({why})")
+        MvError.__init__(
+            self, f"Spark went away while this was computed ({why}); if it does so again, give it more memory"
+        )
+        self.why = why
         self.view = view
         self.buckets = tuple(buckets)
 

@@ -47,9 +47,14 @@ def spark_errors() -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:
         raise EngineUnavailable(in_short(error)) from error
     except (PySparkException, Py4JError) as error:
-        if _gone(error):
-            raise EngineUnavailable(in_short(error)) from error
-        raise JobFailed(in_short(error), everywhere=isinstance(error, AnalysisException)) from error
+        try:
+            gone, why = _gone(error), in_short(error)
+        except (Py4JError, OSError):
+            # Not even what happened can be asked any more.
+            raise EngineUnavailable("its process ended") from error
+        if gone:
+            raise EngineUnavailable(why) from error
+        raise JobFailed(why, everywhere=isinstance(error, AnalysisException)) from error
 
 
 def condition_of(error: BaseException) -> str | None:

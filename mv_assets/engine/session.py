@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from mv_assets.engine.failures import in_short, spark_errors
@@ -58,6 +59,7 @@ class Engine:
     _spark: SparkSession | None = field(default=None, repr=False)
     # Sessions that nobody uses at the moment. A new one would compile again what others have compiled.
     _free: list[SparkSession] = field(default_factory=list, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
@@ -68,7 +70,8 @@ class Engine:
             EngineUnavailable: Spark can't be started or reached.
 
         """
-        own = self._own()
+        with self._lock:
+            own = self._own()
         try:
             yield own
         except EngineUnavailable:
@@ -127,7 +130,7 @@ class Engine:
 
 def _be_quiet(spark: SparkSession) -> None:
     """No trace of every failed query on the terminal, and no ten minutes of waiting for a lost server."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415

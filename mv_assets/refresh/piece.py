@@ -102,7 +102,7 @@ class Piece:
                 return self._commit(attempt, compute)
             except EngineUnavailable as gone:
                 # Perhaps these buckets were too much for it: what killed its process runs alone next time.
-                lost = EngineLost(self._view.name, list(buckets), str(gone))
+                lost = EngineLost(self._view.name, buckets, gone.why)
                 self._record(attempt, buckets, str(lost))
                 raise lost from gone
             except JobFailed as failed:
