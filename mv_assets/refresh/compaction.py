@@ -24,7 +24,7 @@ _MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class Live:
     """A generation, and the rows that name it."""
 
     generation: str
@@ -55,10 +55,10 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Bundle:
     """Generations that become one."""
 
-    holdings: tuple[Holding, ...]
+    holdings: tuple[Live, ...]
 
     @property
     def generations(self) -> tuple[str, ...]:
@@ -84,8 +84,8 @@ class Compaction:
     `kept` are generations with types that no copy would keep. One piece's trouble does not stop the others.
     """
 
-    pieces: list[Piece] = field(default_factory=list)
-    done: list[tuple[Piece, int]] = field(default_factory=list)
+    pieces: list[Bundle] = field(default_factory=list)
+    done: list[tuple[Bundle, int]] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     errors: list[MvError] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class Compactor:
         candidates = small if len(small) > _MANY else []
         dead = [holding for holding in holdings if holding.mostly_dead]
         shapes = self._shapes(view, [*dead, *(each for each in candidates if not each.mostly_dead)], found)
-        alike: dict[Shape, list[Holding]] = {}
+        alike: dict[Shape, list[Live]] = {}
         for holding in candidates:
             if holding.generation in shapes:
                 alike.setdefault(shapes[holding.generation], []).append(holding)
@@ -117,7 +117,7 @@ class Compactor:
                 found.pieces += _merges(group)
         merged = {generation for piece in found.pieces for generation in piece.generations}
         alone = shapes.keys() - merged
-        found.pieces += [Piece((holding,)) for holding in dead if holding.generation in alone]
+        found.pieces += [Bundle((holding,)) for holding in dead if holding.generation in alone]
         return found
 
     def compact(self, view: str) -> Compaction:
@@ -135,7 +135,7 @@ class Compactor:
             found.errors.append(error)
         return found
 
-    def _try(self, header: Header, piece: Piece, found: Compaction) -> None:
+    def _try(self, header: Header, piece: Bundle, found: Compaction) -> None:
         try:
             size = self._copy(header, piece)
         except (WarehouseUnusable, Miscounted) as error:
@@ -144,15 +144,15 @@ class Compactor:
             if size is not None:
                 found.done.append((piece, size))
 
-    def _holdings(self, snapshot: Snapshot) -> list[Holding]:
+    def _holdings(self, snapshot: Snapshot) -> list[Live]:
         named: dict[str, list[PartitionRow]] = {}
         for row in snapshot.rows.values():
             if row.generation is not None:
                 named.setdefault(row.generation, []).append(row)
         files = self.store.files(snapshot.header.view, named)
-        return [Holding(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
+        return [Live(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
 
-    def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
+    def _shapes(self, view: str, holdings: Iterable[Live], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""
         shapes = {}
         for holding in holdings:
@@ -173,7 +173,7 @@ class Compactor:
                 found.kept.append(holding.generation)
         return shapes
 
-    def _copy(self, header: Header, piece: Piece) -> int | None:
+    def _copy(self, header: Header, piece: Bundle) -> int | None:
         """The bytes of the copy; None if no row names it, because all of them moved on meanwhile."""
         view, attempt = header.view, Attempt(new_generation(), header.version, ())
         self.manager.register(Declaration(view, header.definition, header.width, header.start), attempt)
@@ -193,7 +193,7 @@ class Compactor:
             raise
         return sum(file.bytes for file in contents.files) if moved else None
 
-    def _written(self, view: str, generation: str, piece: Piece) -> Contents:
+    def _written(self, view: str, generation: str, piece: Bundle) -> Contents:
         """Write the copy, and read back what is in it."""
         with self._readable(view, piece.holdings):
             copy(
@@ -213,7 +213,7 @@ class Compactor:
         return contents
 
     @contextmanager
-    def _readable(self, view: str, holdings: Sequence[Holding]) -> Iterator[None]:
+    def _readable(self, view: str, holdings: Sequence[Live]) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -221,8 +221,8 @@ class Compactor:
             raise WarehouseUnusable(where, str(error)) from error
 
 
-def _merges(holdings: Iterable[Holding]) -> list[Piece]:
+def _merges(holdings: Iterable[Live]) -> list[Bundle]:
     """Small generations, neighbours in time together."""
     in_time = sorted(holdings, key=lambda each: min(row.bucket for row in each.rows))
     together = portions(in_time, lambda each: (len(each.files), each.live_bytes))
-    return [Piece(tuple(portion)) for portion in together if len(portion) > 1]
+    return [Bundle(tuple(portion)) for portion in together if len(portion) > 1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import MvError
-from mv_assets.refresh.compaction import Compactor, Piece
+from mv_assets.refresh.compaction import Bundle, Compactor
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
@@ -26,7 +26,7 @@ class Report:
 
     view: str
     deleted: dict[str, int] = field(default_factory=dict)
-    compacted: list[tuple[Piece, int]] = field(default_factory=list)
+    compacted: list[tuple[Bundle, int]] = field(default_factory=list)
     # Mostly dead, but of types that a copy would not keep.
     kept: list[str] = field(default_factory=list)
     errors: list[MvError] = field(default_factory=list)

@@ -1,0 +1,157 @@
+"""What goes wrong around a piece of work, and that it costs no more than it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mv_assets.errors import TableUnreadable, WarehouseUnusable
+from mv_assets.refresh.garbage import Garbage
+from mv_assets.refresh.watch import Outlook
+from mv_assets.state import rules
+from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
+from mv_assets.state.registry import Registry
+from mv_assets.state.rules import Standing
+from mv_assets_tests.lake import Lake, day, pieces, sights_of, view
+from mv_assets_tests.refinery import Refinery
+
+Refineries = Callable[..., Refinery]
+DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
+
+
+def test_a_commit_of_what_froze_meanwhile_is_refused_though_the_table_is_as_it_was_planned(
+    refinery: Refineries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = refinery(view(on_base_delete="freeze"))
+    lake.days(0, 1)
+    lake.write("more.parquet", [day(0)], 5)
+    peer = lake.look()
+    [work] = peer.plan().work
+    seen, mine = sights_of(peer), list[Outlook]()
+
+    def retention() -> dict[int, Sight]:
+        if not mine:
+            lake.remove("day-0.parquet")
+            # The peer was suspended for so long that nobody takes it for alive.
+            monkeypatch.setattr(Registry, "alive", lambda *_: frozenset())
+            lake.clock.now += 70_000
+            mine.append(lake.look(whole=True))
+            monkeypatch.undo()
+        return seen
+
+    assert lake.compute(peer, work, retention) == {0: "committed", 1: "committed"}
+    assert pieces(mine[0].plan()) == [("APPEND", [0]), ("APPEND", [1])]
+    late = [lake.compute(mine[0], piece) for piece in mine[0].plan().work]
+    assert late == [{0: "frozen"}, {1: "replay"}]
+    row = lake.row(0)
+    assert row is not None
+    assert row.rows == 3
+
+
+def test_a_revert_looks_once_more_before_it_calls_a_bucket_valid(lake: Callable[..., Lake]) -> None:
+    made = lake()
+    made.days(0, 1)
+    made.refresh()
+    content = made.remove("day-0.parquet")
+    made.look()
+    (made.folder / "events" / "day-0.parquet").write_bytes(content)
+    outlook = made.look()
+    assert pieces(outlook.plan()) == [("REVERT", [0])]
+    made.write("late.parquet", [day(0)])
+    if isinstance(made, Refinery):
+        made.carry_out(outlook)
+        assert made.state(0) is State.STALE
+    made.converge()
+
+
+def test_one_upstream_bucket_that_changes_costs_its_neighbours_nothing(refinery: Refineries) -> None:
+    lake = refinery(view(), view("daily", base="v", sql=DAILY, time_column="day"))
+    lake.days(0, 1, 2, 3, 4)
+    lake.run("v")
+    outlook = lake.look("daily")
+    lake.write("late.parquet", [day(2)], 9)
+    lake.run("v")
+    expected = {0: "committed", 1: "committed", 2: "source changed", 3: "committed", 4: "committed"}
+    assert lake.carry_out(outlook) == expected
+    assert lake.snapshot("daily").attempts == {}
+    lake.converge()
+    lake.check()
+
+
+def test_a_table_that_vanishes_during_a_job_leaves_no_attempt_open(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1, 2)
+    events, away = lake.folder / "events", lake.folder / "away"
+
+    def vanish() -> None:
+        if events.exists():
+            events.rename(away)
+
+    lake.before = vanish
+    assert isinstance(lake.run()["v"].error, TableUnreadable)
+    assert lake.snapshot().attempts == {}
+    lake.before = None
+    away.rename(events)
+    assert lake.outcomes() == dict.fromkeys(range(3), "committed")
+
+
+def test_a_warehouse_that_can_t_be_written_fails_the_view_and_no_bucket(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1, 2)
+    (lake.folder / "warehouse").write_text("a file stands here")
+    assert isinstance(lake.run()["v"].error, WarehouseUnusable)
+    assert (lake.snapshot().rows, lake.snapshot().attempts) == ({}, {})
+    (lake.folder / "warehouse").unlink()
+    assert lake.outcomes() == dict.fromkeys(range(3), "committed")
+
+
+def test_what_is_known_to_fail_is_one_attempt_and_one_write_after_the_work(refinery: Refineries) -> None:
+    joined = """
+        SELECT date_trunc('hour', e.at) AS hour, count(*) AS n
+        FROM events e JOIN zones z ON e.x = z.x GROUP BY ALL
+    """
+    lake = refinery(view(sql=joined, dimensions=["zones"]), dimensions=["zones"])
+    lake.write("zones.parquet", [day(0)], table="zones")
+    (lake.folder / "zones" / "broken.parquet").write_bytes(b"PAR1 but not for long PAR1")
+    lake.days(*range(20))
+    assert set(lake.outcomes().values()) == {"failed"}
+    assert (len(lake.snapshot().attempts), lake.version()) == (20, 3)
+
+
+def test_an_error_that_meets_every_bucket_alike_is_not_chased_through_all_of_them(
+    refinery: Refineries,
+) -> None:
+    lake = refinery(
+        view(sql="SELECT date_trunc('hour', at) AS hour, sum(1 / (x - x)) AS n FROM events GROUP BY ALL")
+    )
+    lake.days(*range(32))
+    jobs: list[str] = []
+    lake.before = lambda: jobs.append("a job")
+    assert set(lake.outcomes().values()) == {"failed"}
+    assert len(jobs) < 20
+
+
+def test_what_was_cancelled_may_begin_again_at_once() -> None:
+    inputs, now = Inputs(EMPTY, "d"), 1_000_000
+    record = AttemptRecord(5, None, "an error", now - 1, inputs)
+    begun = rules.attempted(record, "g", inputs, now)
+    cancelled = rules.abandoned(begun)
+    assert cancelled is not None
+    assert (cancelled.count, cancelled.last_error) == (5, "an error")
+    assert rules.standing(cancelled, inputs, alive=False, now=now) is Standing.ALONE
+
+
+def test_a_gc_without_its_warehouse_forgets_nothing(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    lake.run()
+    lake.write("day-0.parquet", [day(0), day(1, 0)], 7)
+    lake.run()
+    away = lake.folder / "unmounted"
+    (lake.folder / "warehouse").rename(away)
+    garbage = Garbage(lake.store, lake.manager, lake.warehouse, registry=Registry(lake.store, lifetime_ms=0))
+    report = garbage.collect("v")
+    assert [type(error) for error in report.errors] == [WarehouseUnusable]
+    away.rename(lake.folder / "warehouse")
+    assert len(garbage.collect("v").deleted) == 1
