@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 WORKERS ?= auto
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(TESTS)/acceptance/test_commits.py $(TESTS)/engine $(TESTS)/refresh/test_audit.py
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(TESTS)/acceptance/test_commits.py $(addprefix $(TESTS)/engine/test_,files.py schemas.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned or dimension'
 
 .PHONY: dev test check prove bench java clean

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
+from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import Held, Part
 from mv_assets.engine.types import widest
-from mv_assets.errors import Unreadable
+from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.tables.lakehouse import short
 from mv_assets.tables.types import types_in
 
@@ -57,9 +57,11 @@ class Types:
         name = _VOID if name in _NOTHING else name
         if name not in self._known:
             try:
-                self._known[name] = self._spark.sql(f"SELECT CAST(NULL AS {name}) AS c").schema["c"].dataType
-            except AnalysisException as error:
+                with spark_errors():
+                    parsed = self._spark.sql(f"SELECT CAST(NULL AS {name}) AS c").schema["c"].dataType
+            except JobFailed as error:
                 raise Unreadable(f"type {name} is none that Spark reads") from error
+            self._known[name] = parsed
         return self._known[name]
 
 

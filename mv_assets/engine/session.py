@@ -93,16 +93,28 @@ class Engine:
         try:
             with spark_errors():
                 self._spark = self._spark or self._start()
-                own = self._free.pop() if self._free else self._spark.newSession()
                 _be_quiet(self._spark)
-                _be_quiet(own)
-                _configure(own, self.declared.conf)
+                return self._used() or self._new(self._spark)
         except (JobFailed, EngineUnavailable, AttributeError) as error:
             # A Spark that was stopped has lost its parts.
             self._forget()
             if isinstance(error, EngineUnavailable):
                 raise
             raise EngineUnavailable(in_short(error)) from error
+
+    def _used(self) -> SparkSession | None:
+        """A session that was used before, unless somebody has spoiled it."""
+        while self._free:
+            own = self._free.pop()
+            with suppress(EngineRefused):
+                _configure(own, self.declared.conf)
+                return own
+        return None
+
+    def _new(self, spark: SparkSession) -> SparkSession:
+        own = spark.newSession()
+        _be_quiet(own)
+        _configure(own, self.declared.conf)
         return own
 
     def attach(self, spark: SparkSession) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ from mv_assets.state.rules import Decision, Due
 
 # Stages buckets as a generation.
 Compute = Callable[[str, Sequence[int]], Contents]
-# As many buckets failing alike, one by one, as tell that the others will too.
-_ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,6 @@ class Piece:
         self._operation = work.operation
         self._planned = {planned.bucket: planned for planned in work.buckets}
         self._again = again
-        self._alone: Counter[str] = Counter()
 
     def results(self) -> list[Result]:
         """Carry it out.
@@ -139,8 +135,7 @@ class Piece:
         rest = [bucket for bucket in buckets if bucket not in moved]
         if not moved:
             self._place.warehouse.prepare(self._view.name)
-            self._alone[error] += len(rest) == 1
-            if failed.everywhere or len(rest) == 1 or self._alone[error] >= _ENOUGH:
+            if failed.everywhere or len(rest) == 1:
                 return self._record(attempt, rest, error)
         self._place.manager.abandon(self._view.name, attempt)
         found = list(moved.values())

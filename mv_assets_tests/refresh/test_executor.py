@@ -119,19 +119,6 @@ def test_what_is_known_to_fail_is_one_attempt_and_one_write_after_the_work(refin
     assert (len(lake.snapshot().attempts), lake.version()) == (20, 3)
 
 
-def test_an_error_that_meets_every_bucket_alike_is_not_chased_through_all_of_them(
-    refinery: Refineries,
-) -> None:
-    lake = refinery(
-        view(sql="SELECT date_trunc('hour', at) AS hour, sum(1 / (x - x)) AS n FROM events GROUP BY ALL")
-    )
-    lake.days(*range(32))
-    jobs: list[str] = []
-    lake.before = lambda: jobs.append("a job")
-    assert set(lake.outcomes().values()) == {"failed"}
-    assert len(jobs) < 20
-
-
 def test_what_was_cancelled_may_begin_again_at_once() -> None:
     inputs, now = Inputs(EMPTY, "d"), 1_000_000
     record = AttemptRecord(5, None, "an error", now - 1, inputs)
