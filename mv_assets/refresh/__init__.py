@@ -1,1 +1,1 @@
-"""From what changed to what is to be done about it: looks, marks and plans."""
+"""From what changed to what is done about it: looks, marks, plans, refreshes, audits, garbage."""
