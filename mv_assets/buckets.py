@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -14,6 +14,7 @@ MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
+_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (1_000, "s"))
 # 1970-01-01 was a Thursday: the Monday that starts its week is three days earlier.
 _MONDAY = -3 * DAY
 # Two names of one width would be two widths to a view's map.
@@ -78,6 +79,21 @@ class Buckets:
             yield bucket
             bucket = self.next(bucket)
 
+    def stretches(self, starts: Iterable[int]) -> list[list[int]]:
+        """Buckets with their neighbours together, all in order."""
+        found: list[list[int]] = []
+        for start in sorted(starts):
+            if found and self.next(found[-1][-1]) == start:
+                found[-1].append(start)
+            else:
+                found.append([start])
+        return found
+
+    def span(self, starts: Sequence[int]) -> str:
+        """Neighbouring buckets for people, by the first and the last."""
+        first, last = self.key(starts[0]), self.key(starts[-1])
+        return first if len(starts) == 1 else f"{first} to {last}"
+
     def key(self, start: int) -> str:
         """The bucket's name, which is its Dagster partition key: `2024-01-31` or `2024-01-31T15:30`."""
         self.check(start)
@@ -131,6 +147,16 @@ def iso(time: int) -> str:
         return f"{time} ms since 1970"
     when = _utc(time)
     return when.isoformat(timespec="milliseconds" if time % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time for people: `2h 5m`, in the two largest units that say something."""
+    parts, left = [], abs(milliseconds)
+    for size, unit in _UNITS:
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return ("-" if milliseconds < 0 else "") + (" ".join(parts[:2]) or "0s")
 
 
 def _utc(time: int) -> datetime:

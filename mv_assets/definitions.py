@@ -1,5 +1,17 @@
-"""What workspace.yaml loads."""
+"""What workspace.yaml loads: the project that MV_ASSETS_PROJECT names, or the built-in demo."""
 
-from dagster import Definitions
+import os
 
-defs = Definitions()
+from dagster import Definitions, in_process_executor
+
+from mv_assets.defs import definitions_of
+from mv_assets.demo import project_file
+from mv_assets.views.catalog import load
+
+_INTERVAL_S = int(os.environ.get("MV_ASSETS_SENSOR_INTERVAL", "10"))
+
+defs = Definitions.merge(
+    definitions_of(load(project_file(), schemas=False), interval_seconds=_INTERVAL_S),
+    # A process, and with local Spark a JVM, a run and not a step.
+    Definitions(executor=in_process_executor),
+)

@@ -216,6 +216,30 @@ class EngineLost(EngineUnavailable):
         self.buckets = tuple(buckets)
 
 
+class StillReading(MvError):
+    """There is more to read than the time for it; what was read is remembered."""
+
+    def __init__(self, table: str, files: int, of: int) -> None:
+        super().__init__(f"reading table {table}: {files} of {of} new files so far; it goes on from there")
+
+
+class NotValid(MvError):
+    """A bucket that was to be read can't be trusted now."""
+
+    def __init__(self, view: str, bucket: str, why: str, others: int) -> None:
+        more = f" (and {others} more)" if others else ""
+        super().__init__(
+            f"bucket {bucket}{more} of view {view} can't be trusted now: {why}; read it once it is VALID again"
+        )
+
+
+class NeverFilled(MvError):
+    """A view that never had a row."""
+
+    def __init__(self, view: str) -> None:
+        super().__init__(f"view {view} has never had a row, so its types are not known yet; refresh it first")
+
+
 class Unreadable(MvError):
     """Files that Spark could not read as the rows of one table."""
 
@@ -256,3 +280,33 @@ class Misplaced(JobFailed):
             f"view {view!r} gave rows of {found}, outside of what it was computed for; "
             "its time column must place every row in the bucket of the base rows it comes from"
         )
+
+
+class DemoRefused(Refused):
+    """An event of the demo has nothing to happen to."""
+
+
+class DemoUnwritable(MvError):
+    """The demo's folder can't be written."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"the demo can't be written to {where}: {why}; name another folder with MV_ASSETS_HOME"
+        )
+
+
+class HomeInUse(Refused):
+    """Another `mv-assets dev` works on the same home."""
+
+    def __init__(self, home: str, pid: int | None) -> None:
+        stop = "stop it with Ctrl-C where it runs" + (f", or with `kill -INT {pid}`" if pid else "")
+        super().__init__(
+            f"mv-assets dev already runs for {home}; {stop}, or name another home with MV_ASSETS_HOME"
+        )
+
+
+class NoPort(Refused):
+    """Every port that was tried is taken."""
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(f"no free port from {first} to {last}; name another with --port")

@@ -13,8 +13,10 @@ from rich.progress import Progress
 from mv_assets.cli import show
 from mv_assets.cli.looking import bars, observer
 from mv_assets.cli.session import Session, print_json
-from mv_assets.cli.spark import engine, place_of
+from mv_assets.cli.spark import engine
+from mv_assets.clock import clock
 from mv_assets.refresh.audit import audit as audit_view
+from mv_assets.refresh.place import place_of
 from mv_assets.refresh.recomputing import Finding, Verdict
 from mv_assets.views.view import View
 
@@ -49,7 +51,7 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     found = catalog.view(view)
     most = None if whole else sample or 10
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
-        place = place_of(catalog, store, session.manager(store, "audit"), spark)
+        place = place_of(catalog, store, session.manager(store, "audit"), spark, clock)
         findings = audit_view(place, found, most, progress=_bar(shown, view), observer=observer(shown))
     if as_json:
         print_json(_json(found, findings))
@@ -110,7 +112,7 @@ def _kind(finding: Finding) -> tuple[Verdict, str | None]:
 
 def _line(view: View, run: Sequence[Finding]) -> str:
     first = run[0]
-    where = show.span(view.buckets, [finding.bucket for finding in run])
+    where = view.buckets.span([finding.bucket for finding in run])
     rows = show.count(sum(finding.rows for finding in run), "row")
     why = f"  {escape(first.reason)}" if first.reason else ""
     verdict = f"[{_STYLES[first.verdict]}]{first.verdict.value}[/]"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from mv_assets.buckets import iso
+from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
@@ -127,7 +127,7 @@ def _not_due(outlook: Outlook, news: News, bucket: int) -> str:
         start = header.buckets.key(header.start)
         return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
     if end > outlook.at - news.limits.buffer:
-        return f"it ends at {iso(end)}, and is computed {show.duration(news.limits.buffer)} later"
+        return f"it ends at {iso(end)}, and is computed {duration(news.limits.buffer)} later"
     reach = news.sights.source_end(outlook.at)
     known = "nothing" if reach is None else f"data up to {iso(reach)}"
     return f"it ends at {iso(end)}, and {outlook.view.declared.base} is known to have {known}"

@@ -11,7 +11,20 @@ import click
 from mv_assets.cli.session import Session
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 
-_COMMANDS = ("status", "plan", "refresh", "explain", "mark", "audit", "gc", "adopt", "drop", "project", "dev")
+_COMMANDS = (
+    "status",
+    "plan",
+    "refresh",
+    "explain",
+    "mark",
+    "audit",
+    "gc",
+    "adopt",
+    "drop",
+    "project",
+    "demo",
+    "dev",
+)
 
 
 class _Commands(click.Group):
@@ -44,7 +57,7 @@ class _Commands(click.Group):
     "file",
     envvar="MV_ASSETS_PROJECT",
     type=click.Path(path_type=Path),
-    help="The project file; by default the one that MV_ASSETS_PROJECT names.",
+    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's.",
 )
 @click.pass_context
 def main(ctx: click.Context, file: Path | None) -> None:

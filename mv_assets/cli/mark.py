@@ -42,7 +42,7 @@ def mark(
     if as_json:
         print_json({"view": view, "marked": [found.buckets.key(start) for start in marked]})
     elif marked:
-        where = show.span(found.buckets, marked)
+        where = found.buckets.span(marked)
         show.console().print(f"marked {show.count(len(marked), 'bucket')} of {view}: {where}")
     else:
         show.console().print(f"{view} has no bucket to mark yet")

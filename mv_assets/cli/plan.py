@@ -94,7 +94,7 @@ def _print_nulls(outlook: Outlook) -> None:
 
 
 def _work_line(outlook: Outlook, work: Work) -> str:
-    buckets = show.span(outlook.view.buckets, [planned.bucket for planned in work.buckets])
+    buckets = outlook.view.buckets.span([planned.bucket for planned in work.buckets])
     amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}"
     operation = f"[cyan]{work.operation.value:<9}[/]"
     return f"{operation} {buckets}  [bright_black]{amount}[/]  {escape(work.reason)}"

@@ -14,12 +14,12 @@ from mv_assets.cli import show
 from mv_assets.cli.looking import bars, observer
 from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
-from mv_assets.cli.spark import engine, place_of
-from mv_assets.errors import OutOfCoverage
+from mv_assets.cli.spark import engine
+from mv_assets.clock import clock
 from mv_assets.refresh.piece import Result
+from mv_assets.refresh.place import place_of
 from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Refresher, Report, Scope
-from mv_assets.state.manager import PartitionManager
+from mv_assets.refresh.refresher import Refresher, Report, Scope, prepare
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
@@ -61,8 +61,8 @@ def refresh(
             with spark.session():
                 pass
         for name, buckets in asked_for.items():
-            _prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
-        place = place_of(catalog, store, manager, spark)
+            prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
+        place = place_of(catalog, store, manager, spark, clock)
         scope = _scope(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
         watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
         try:
@@ -89,23 +89,6 @@ def _scope(view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> 
     return Scope(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
 
 
-def _prepare(
-    manager: PartitionManager, view: View, buckets: Sequence[int] | None, *, force: bool, extend: bool
-) -> None:
-    """Mark what is to be computed whatever its state, or lies before the view's coverage."""
-    if buckets is None and not force:
-        return
-    start = manager.declare(view.declaration).start
-    before = [each for each in buckets or () if each < start]
-    if before and not extend:
-        key = view.buckets.key
-        raise OutOfCoverage(view.name, key(before[0]), key(start))
-    if force:
-        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
-    elif before:
-        manager.force(view.declaration, before, "the coverage was extended", extend=True)
-
-
 class _Bar:
     """How far a refresh is: buckets, bytes, and what it does now."""
 
@@ -120,7 +103,7 @@ class _Bar:
         self._all += sum(piece.bytes for piece in listed)
 
     def begins(self, view: View, work: Work) -> None:
-        where = show.span(view.buckets, [planned.bucket for planned in work.buckets])
+        where = view.buckets.span([planned.bucket for planned in work.buckets])
         what = f"{work.operation.value} {view.name} {where}"
         self._shown.update(self._task, description=what, total=self._buckets, visible=True)
         self._say()
@@ -179,7 +162,7 @@ def _kind(result: Result) -> tuple[str, Outcome, str | None]:
 
 def _line(view: View, run: Sequence[Result]) -> str:
     first, style = run[0], _STYLES.get(run[0].outcome, "cyan")
-    where = show.span(view.buckets, [result.bucket for result in run])
+    where = view.buckets.span([result.bucket for result in run])
     rows = show.count(sum(result.rows for result in run), "row") if first.outcome.wrote else ""
     amount = ", ".join(part for part in (show.count(len(run), "bucket"), rows) if part)
     why = f"  {escape(first.reason)}" if first.reason else ""

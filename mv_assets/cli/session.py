@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from mv_assets.demo import Demo
 from mv_assets.errors import NoState
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
@@ -36,9 +37,22 @@ class Session:
 
     @property
     def project_file(self) -> Path:
-        if self.file is None:
-            raise click.UsageError("no project file; name one with --project FILE or MV_ASSETS_PROJECT")
-        return self.file
+        """The file that was named, else the demo's."""
+        if self.file is not None:
+            return self.file
+        demo = Demo.here()
+        if not demo.exists():
+            where = demo.root
+            click.echo(
+                f"no project was named (--project, MV_ASSETS_PROJECT): writing the demo to {where}", err=True
+            )
+        return demo.ensured(clock())
+
+    @property
+    def home(self) -> Path:
+        """The folder of all that the embedded defaults write; a project's is beside its file."""
+        beside = Path() if self.file is None else self.file.parent
+        return (beside / (os.environ.get("MV_ASSETS_HOME") or ".mv_assets")).absolute()
 
     @contextmanager
     def state(self, catalog: Catalog) -> Iterator[Store]:

@@ -10,9 +10,9 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.text import Text
 
-from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
-from mv_assets.state import rules
-from mv_assets.state.model import Snapshot, State
+from mv_assets.buckets import Buckets
+from mv_assets.state.health import condition
+from mv_assets.state.model import Snapshot
 
 # From harmless to grave: a cell that stands for many buckets shows the gravest of them. With each its
 # glyph, the same for a terminal that knows no Unicode, and its style.
@@ -25,7 +25,6 @@ _CELLS = {
 }
 _GRAVITY = {name: rank for rank, name in enumerate(_CELLS)}
 _MOST_LINES = 20
-_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"), (1_000, "s"))
 
 
 T = TypeVar("T")
@@ -44,17 +43,6 @@ class Waiting(Protocol):
 def console() -> Console:
     """Where results go. Lines are not broken: names of files would be."""
     return Console(highlight=False, soft_wrap=True)
-
-
-def condition(snapshot: Snapshot, bucket: int) -> str:
-    """A bucket in one word."""
-    row, record = snapshot.rows.get(bucket), snapshot.attempts.get(bucket)
-    state = rules.effective_state(row, snapshot.header)
-    if state is not State.VALID and record is not None and record.last_error is not None:
-        return "failed"
-    if row is not None and row.frozen:
-        return "frozen"
-    return state.value
 
 
 def strip(snapshot: Snapshot, width: int) -> Text:
@@ -90,16 +78,6 @@ def _cell(name: str) -> tuple[str, str]:
     return glyph if console().encoding.lower().startswith("utf") else plain, style
 
 
-def duration(milliseconds: int) -> str:
-    """`2h 5m`, in the two largest units that say something."""
-    parts, left = [], abs(milliseconds)
-    for size, unit in _UNITS:
-        if left >= size:
-            parts.append(f"{left // size}{unit}")
-            left %= size
-    return ("-" if milliseconds < 0 else "") + (" ".join(parts[:2]) or "0s")
-
-
 def size(count: int) -> str:
     return decimal(count)
 
@@ -122,7 +100,7 @@ def waiting(buckets: Buckets, waits: Iterable[Waiting]) -> Iterator[str]:
     """One line for neighbours that wait for the same."""
     ordered = sorted(waits, key=lambda each: each.bucket)
     for run in neighbours(buckets, ordered, lambda each: each.bucket, lambda each: each.reason):
-        where, amount = span(buckets, [each.bucket for each in run]), count(len(run), "bucket")
+        where, amount = buckets.span([each.bucket for each in run]), count(len(run), "bucket")
         yield f"[yellow]{'wait':<9}[/] {where}  [bright_black]{amount}[/]  {escape(run[0].reason)}"
 
 
@@ -133,12 +111,6 @@ def lines(found: Sequence[str]) -> None:
         out.print(f"  {line}")
     if len(found) > _MOST_LINES:
         out.print(f"  and {len(found) - _MOST_LINES} more")
-
-
-def span(buckets: Buckets, starts: Sequence[int]) -> str:
-    """Contiguous buckets by the first and the last."""
-    first, last = buckets.key(starts[0]), buckets.key(starts[-1])
-    return first if len(starts) == 1 else f"{first} to {last}"
 
 
 def count(number: int, what: str) -> str:

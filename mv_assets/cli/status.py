@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from mv_assets.buckets import iso
+from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, clock, print_json
 from mv_assets.errors import UnknownView
-from mv_assets.state import rules
+from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.views.view import View
@@ -36,7 +35,10 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
         print_json({"views": [_json(view, snapshot, now) for view, snapshot in found]})
     else:
         _print(found, now)
-    if any(snapshot is not None and (_failures(snapshot) or _broken(snapshot)) for _, snapshot in found):
+    if any(
+        snapshot is not None and (health.failures(snapshot) or health.broken(snapshot))
+        for _, snapshot in found
+    ):
         ctx.exit(1)
 
 
@@ -47,26 +49,6 @@ def _snapshot(store: Store | None, view: View) -> Snapshot | None:
         return store.snapshot(view.name)
     except UnknownView:
         return None
-
-
-def lag(snapshot: Snapshot, now: int) -> int:
-    """How far the view is behind now: behind its own watermark, or behind a source that has stalled."""
-    header = snapshot.header
-    known = header.watermark if header.source_end is None else header.source_end + 1
-    return now - min(header.watermark, known)
-
-
-def _counts(snapshot: Snapshot) -> Counter[State]:
-    return Counter(rules.effective_state(row, snapshot.header) for row in snapshot.rows.values())
-
-
-def _failures(snapshot: Snapshot) -> list[int]:
-    return sorted(b for b in snapshot.attempts if show.condition(snapshot, b) == "failed")
-
-
-def _broken(snapshot: Snapshot) -> tuple[str, ...]:
-    """Files that the last look could not use."""
-    return () if snapshot.look is None else snapshot.look.broken
 
 
 def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
@@ -84,23 +66,22 @@ def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
 def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
     out, header = show.console(), snapshot.header
     out.print("  ", show.strip(snapshot, out.width - 24), sep="")
-    counts, behind, most = _counts(snapshot), lag(snapshot, now), view.declared.max_staleness
+    counts, behind, most = health.counts(snapshot), health.lag(snapshot, now), view.declared.max_staleness
     late = most is not None and behind > most
-    allowed = "" if most is None else f" of {show.duration(most)} allowed"
+    allowed = "" if most is None else f" of {duration(most)} allowed"
     out.print(
         f"  complete through {iso(header.watermark)}, "
-        f"[{'bold red' if late else 'default'}]lag {show.duration(behind)}{allowed}[/]; "
+        f"[{'bold red' if late else 'default'}]lag {duration(behind)}{allowed}[/]; "
         f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
     )
     if header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
-    failures = _failures(snapshot)
-    for bucket in failures[:_MOST_FAILURES]:
-        record, key = snapshot.attempts[bucket], header.buckets.key(bucket)
-        times, why = show.count(record.count, "time"), escape(record.last_error or "")
-        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {why}")
-    for broken in _broken(snapshot)[:_MOST_FAILURES]:
+    failures = health.failures(snapshot)
+    for bucket, why in list(failures.items())[:_MOST_FAILURES]:
+        key, times = header.buckets.key(bucket), show.count(snapshot.attempts[bucket].count, "time")
+        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {escape(why)}")
+    for broken in health.broken(snapshot)[:_MOST_FAILURES]:
         out.print(f"  [bold red]{show.failed()}[/] {escape(broken)}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
@@ -120,11 +101,11 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
     }
     if snapshot is None:
         return result
-    counts = _counts(snapshot)
+    counts = health.counts(snapshot)
     return result | {
         "version": snapshot.header.version,
         "watermark": iso(snapshot.header.watermark),
-        "lag_seconds": lag(snapshot, now) / 1000,
+        "lag_seconds": health.lag(snapshot, now) / 1000,
         "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
         "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
     }
@@ -134,7 +115,6 @@ def _bucket(snapshot: Snapshot, bucket: int) -> dict[str, Any]:
     row: PartitionRow = snapshot.rows[bucket]
     record, header = snapshot.attempts.get(bucket), snapshot.header
     state = rules.effective_state(row, header)
-    reason = row.reason or ("the view's definition changed" if state is State.STALE else None)
     return {
         "bucket": header.buckets.key(bucket),
         "state": state.value,
@@ -144,7 +124,7 @@ def _bucket(snapshot: Snapshot, bucket: int) -> dict[str, Any]:
         "generation": row.generation,
         "operation": None if row.operation is None else row.operation.value,
         "refreshed_at": None if row.refreshed_at is None else iso(row.refreshed_at),
-        "stale_reason": reason if state is State.STALE else None,
+        "stale_reason": health.stale_reason(row) if state is State.STALE else None,
         "attempts": 0 if record is None else record.count,
         "last_error": None if record is None else record.last_error,
     }

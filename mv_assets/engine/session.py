@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from mv_assets.engine.failures import in_short, spark_errors
-from mv_assets.engine.starting import attached, started
+from mv_assets.engine.starting import start
 from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.project import Spark
 
@@ -56,6 +56,7 @@ class Engine:
     """Spark as a project declares it. Nothing starts before a session is asked for."""
 
     declared: Spark
+    start: Callable[[Spark], SparkSession] = field(default=start, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
     # Sessions that nobody uses at the moment. A new one would compile again what others have compiled.
     _free: list[SparkSession] = field(default_factory=list, repr=False)
@@ -92,7 +93,7 @@ class Engine:
     def _ready(self) -> SparkSession:
         try:
             with spark_errors():
-                self._spark = self._spark or self._start()
+                self._spark = self._spark or self.start(self.declared)
                 _be_quiet(self._spark)
                 return self._used() or self._new(self._spark)
         except (JobFailed, EngineUnavailable, AttributeError) as error:
@@ -132,12 +133,6 @@ class Engine:
     def _forget(self) -> None:
         self._spark = None
         self._free.clear()
-
-    def _start(self) -> SparkSession:
-        declared = self.declared
-        if declared.remote is not None:
-            return attached(declared.remote)
-        return started(declared.master or "local[*]", declared.conf)
 
 
 def _be_quiet(spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mv_assets.errors import EngineUnavailable
+from mv_assets.project import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,26 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CONNECT_PORT = 15002
 _ANSWERS_WITHIN_S = 10
+# A Connect server that is there already, which `mv-assets dev` names to all that it starts.
+REMOTE = "MV_ASSETS_SPARK_REMOTE"
+
+
+def start(declared: Spark) -> SparkSession:
+    """Spark as declared; where that is a local one, rather a warm server that the environment names.
+
+    Raises:
+        EngineUnavailable: it can't be had.
+
+    """
+    remote = declared.remote or (os.environ.get(REMOTE) if is_local(declared) else None)
+    if remote is not None:
+        return attached(remote)
+    return started(declared.master or "local[*]", declared.conf)
+
+
+def is_local(declared: Spark) -> bool:
+    """Whether Spark would run in a process of its own here."""
+    return declared.remote is None and (declared.master or "local").startswith("local")
 
 
 def started(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from mv_assets.project.checks import in_order
 from mv_assets.project.file import Draft, read
+from mv_assets.project.in_python import declare
 from mv_assets.project.models import (
     DeltaTable,
     IcebergTable,
@@ -21,6 +22,7 @@ __all__ = [
     "Project",
     "Spark",
     "Table",
+    "declare",
     "in_order",
     "read",
 ]

@@ -31,7 +31,11 @@ def carry_out(
         if work.operation is Due.REVERT:
             yield work, _revert(place, news, again, work)
         else:
-            yield work, Piece(place, news, again, plan.version, work).results()
+            with Piece(place, news, again, plan.version, work) as piece:
+                piece.stage()
+                yield work, piece.commit()
+                if piece.lost is not None:
+                    raise piece.lost
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
 

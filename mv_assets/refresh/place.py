@@ -13,6 +13,7 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Table
+from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import Catalog
 
 
@@ -39,3 +40,11 @@ class Place:
     @property
     def sources(self) -> Sources:
         return Sources(self.catalog, self.tables, self.store, self.warehouse)
+
+
+def place_of(
+    catalog: Catalog, store: Store, manager: PartitionManager, engine: Engine, clock: Callable[[], int]
+) -> Place:
+    """Where a project's work is carried out."""
+    tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
+    return Place(catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), clock)

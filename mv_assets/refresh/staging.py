@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from mv_assets.buckets import Buckets
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted, spark_path
 from mv_assets.engine.readers import Reader
@@ -140,19 +139,7 @@ class Stage:
         return reduce(
             or_,
             (
-                within(column, part.dataType, time.unit, start, end)
-                for start, end in _stretches(self._view.buckets, buckets)
+                within(column, part.dataType, time.unit, stretch[0], self._view.buckets.next(stretch[-1]))
+                for stretch in self._view.buckets.stretches(buckets)
             ),
         )
-
-
-def _stretches(buckets: Buckets, starts: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring buckets as one stretch of time."""
-    first = end = None
-    for start in sorted(starts):
-        if end != start and first is not None and end is not None:
-            yield first, end
-        first = start if end != start else first
-        end = buckets.next(start)
-    if first is not None and end is not None:
-        yield first, end

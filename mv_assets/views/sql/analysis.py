@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from mv_assets.views.sql.columns import Resolver, output_names
 from mv_assets.views.sql.decomposition import Decomposition
 from mv_assets.views.sql.functions import refused_functions
 from mv_assets.views.sql.grain import GRAINS, fits
+from mv_assets.views.sql.lineage import Column, lineage
 from mv_assets.views.sql.literals import refused_literals
 from mv_assets.views.sql.order import refused_orders
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, Reading, read
@@ -38,7 +39,8 @@ class ViewSql:
     there to be compared, as by the definition's hash, and the executor runs the SQL as declared. `grain` is
     what the output time column is truncated to, None for raw instants. `used` has the columns mentioned of
     each table read, in the schema's spelling; a name that several tables of unknown schema may have counts
-    for each. `approximate` are the output columns in which another run may differ.
+    for each. `approximate` are the output columns in which another run may differ. `lineage` has, for each
+    output column, the tables' columns that it is made from.
     """
 
     sql: str
@@ -47,6 +49,7 @@ class ViewSql:
     aggregates: bool
     used: Mapping[str, frozenset[str]]
     approximate: frozenset[str] = frozenset()
+    lineage: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
 
 def analyse(
@@ -97,6 +100,7 @@ def _analyse(
         aggregates=cut.aggregates,
         used={table: frozenset(columns) for table, columns in resolver.used.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
+        lineage=lineage(select, resolver.meaning),
     ), []
 
 

@@ -1,0 +1,1 @@
+"""What `mv-assets dev` keeps running: a warm Spark, Dagster, and the demo's feeder."""

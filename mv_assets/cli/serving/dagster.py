@@ -1,0 +1,87 @@
+"""Dagster's webserver and daemon: their home, how they are started, and how they are doing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.ports import LOOPBACK
+
+# It ends its runs, its code servers and then itself.
+_WISHES = ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0))
+_ANSWERS_WITHIN_S = 5.0
+_QUERY = """{ workspaceOrError { ... on Workspace { locationEntries {
+    name loadStatus locationOrLoadError { ... on PythonError { message } } } } } }"""
+
+
+def home(given: str | None, ours: Path) -> Path:
+    """DAGSTER_HOME: the user's own as it is, else ours with our settings."""
+    if given:
+        return Path(given)
+    ours.mkdir(parents=True, exist_ok=True)
+    text = files("mv_assets.cli.serving").joinpath("dagster.yaml").read_text(encoding="utf-8")
+    (ours / "dagster.yaml").write_text(text, encoding="utf-8")
+    return ours
+
+
+def dagster_dev(port: int, environment: Mapping[str, str], folder: Path) -> Child:
+    """`dagster dev`; `folder` is that of its log."""
+    workspace = Path("workspace.yaml")
+    what = ["-w", str(workspace)] if workspace.is_file() else ["-m", "mv_assets.definitions"]
+    at = ["-h", LOOPBACK, "-p", str(port)]
+    return Child(
+        "Dagster",
+        [sys.executable, "-m", "dagster", "dev", *what, *at],
+        environment,
+        folder / "dagster.log",
+        _WISHES,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the webserver says of the code it loads: the errors, of those that are not right."""
+
+    errors: Mapping[str, str]
+
+
+def loaded(port: int) -> Loaded | None:
+    """How loading went; None while nobody answers or it goes on."""
+    asked = Request(
+        f"http://{LOOPBACK}:{port}/graphql",
+        json.dumps({"query": _QUERY}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with suppress(URLError, OSError, ValueError, KeyError, TypeError):
+        with urlopen(asked, timeout=_ANSWERS_WITHIN_S) as answer:  # noqa: S310 - the address is ours
+            entries = json.load(answer)["data"]["workspaceOrError"]["locationEntries"]
+        if all(entry["loadStatus"] == "LOADED" for entry in entries):
+            found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}
+            return Loaded({name: said["message"] for name, said in found.items() if "message" in said})
+    return None
+
+
+def fail_leftovers(home: Path) -> int:
+    """Fail the runs that an earlier Dagster was killed in the middle of; how many there were.
+
+    Nobody else would ever end them, and with them the pool that they hold. Only for a home that is locked.
+    """
+    if not (home / "history" / "runs.db").is_file():
+        return 0
+    from dagster import DagsterInstance, DagsterRunStatus, RunsFilter  # noqa: PLC0415 - two seconds, mostly beside Spark's
+
+    going = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+    with DagsterInstance.from_config(str(home)) as instance:
+        runs = instance.get_runs(RunsFilter(statuses=going))
+        for run in runs:
+            instance.report_run_failed(run, "mv-assets dev was stopped while this ran")
+    return len(runs)

@@ -1,0 +1,35 @@
+"""Ports of this machine, and no other's."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+from mv_assets.errors import NoPort
+
+LOOPBACK = "127.0.0.1"
+_TRIED = 100
+_ANSWERS_WITHIN_S = 0.5
+
+
+def free_port(first: int = 0) -> int:
+    """A port that nobody listens at: `first` or the next free one; any for 0.
+
+    Raises:
+        NoPort: all of them are taken.
+
+    """
+    for port in [first] if first == 0 else range(first, min(first + _TRIED, 65_536)):
+        with suppress(OSError), socket.socket() as probe:
+            # As servers do: what a server has just left is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((LOOPBACK, port))
+            return int(probe.getsockname()[1])
+    raise NoPort(first, first + _TRIED - 1)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens there."""
+    with suppress(OSError), socket.create_connection((LOOPBACK, port), _ANSWERS_WITHIN_S):
+        return True
+    return False

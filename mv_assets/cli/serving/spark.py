@@ -1,0 +1,116 @@
+"""A Spark that stays warm: a Connect server on this machine, which runs and commands share."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.ports import LOOPBACK, listens
+from mv_assets.errors import EngineUnavailable
+from mv_assets.project import Spark
+
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_WISHES = ((signal.SIGTERM, 8.0),)
+_LONGEST_PAUSE_S = 30.0
+_CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
+
+
+def spark_server(declared: Spark, port: int, environment: Mapping[str, str], folder: Path) -> Child:
+    """The server, with the project's settings; `folder` is that of its log."""
+    with as_file(files("mv_assets.cli.serving").joinpath("log4j2.properties")) as logging:
+        quiet = f"-Dlog4j2.configurationFile={logging.as_uri()}"
+    settings = {
+        _JAVA_OPTIONS: quiet,
+        **_DEFAULTS,
+        **declared.conf,
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        # At another port nobody would find it.
+        "spark.port.maxRetries": "0",
+    }
+    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    home = _spark_home()
+    submit = [str(home / "bin" / "spark-submit"), "--master", declared.master or "local[*]"]
+    named = ["--name", "mv_assets", "--class", _SERVER, "spark-internal"]
+    return Child(
+        "Spark",
+        [*submit, *options, *named],
+        {**environment, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
+        folder / "spark.log",
+        _WISHES,
+    )
+
+
+def _spark_home() -> Path:
+    """The Spark inside the installed pyspark, found without importing it."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EngineUnavailable("pyspark is not installed")
+    return Path(found.origin).parent
+
+
+@dataclass(slots=True)
+class WarmSpark:
+    """The server, kept running: if it dies it is started again, at the same port."""
+
+    child: Child
+    port: int
+    say: Callable[[str], None]
+    ready: bool = False
+    _was_ready: bool = False
+    _deaths: int = 0
+    _again_at: float | None = None
+
+    @property
+    def address(self) -> str:
+        return f"sc://{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        self._again_at = None
+        self.child.start()
+
+    def check(self) -> None:
+        """See how it is doing, and start it again if it is time to.
+
+        Raises:
+            EngineUnavailable: it can't even be started.
+
+        """
+        if self._again_at is not None:
+            if time.monotonic() >= self._again_at:
+                self.start()
+        elif (code := self.child.exit_code()) is not None:
+            self._died(code)
+        elif not self.ready and listens(self.port):
+            if self._was_ready:
+                self.say("Spark is back")
+            self.ready = self._was_ready = True
+            self._deaths = 0
+
+    def _died(self, code: int) -> None:
+        why, log = _reason(self.child), self.child.log
+        self.child.stop()
+        if not self._was_ready:
+            raise EngineUnavailable(f"{why} (it needs Java 17 or newer; its log is {log})")
+        pause = 0.0 if self._deaths == 0 else min(2.0**self._deaths, _LONGEST_PAUSE_S)
+        when = f" in {pause:.0f} s" if pause else ""
+        self.say(f"[yellow]Spark ended by itself (exit code {code})[/]; starting it again{when}")
+        self.ready = False
+        self._deaths += 1
+        self._again_at = time.monotonic() + pause
+
+
+def _reason(child: Child) -> str:
+    """The first line of the log that is more than chatter."""
+    said = [line for line in child.last_lines(200) if not line.startswith(_CHATTER) and " WARN " not in line]
+    return said[0].strip() if said else "it ended at once"

@@ -1,0 +1,124 @@
+"""Everything `mv-assets dev` starts, watched until a signal or a death, and then stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from types import FrameType
+
+import numpy as np
+from rich.markup import escape
+
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.dagster import Loaded, loaded
+from mv_assets.cli.serving.lock import Lock
+from mv_assets.cli.serving.spark import WarmSpark
+from mv_assets.clock import clock
+from mv_assets.demo import Demo
+
+_POLL_S = 0.25
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True)
+class Signals:
+    """How often we were asked to stop. A handler only counts: what it interrupts may hold any lock."""
+
+    count: int = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        # Started with nohup, a terminal that closes is none of our business.
+        heard = [number for number in _SIGNALS if number != signal.SIGHUP or not _ignored(number)]
+        before = {number: signal.signal(number, self._count) for number in heard}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def asked(self) -> bool:
+        return self.count > 0
+
+    def hurry(self) -> bool:
+        return self.count > 1
+
+    def _count(self, _number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+
+
+def _ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Dagster, and Spark if it is ours. `up` is called once, when both answer."""
+
+    dagster: Child
+    ui_port: int
+    spark: WarmSpark | None
+    up: Callable[[Loaded], None]
+    say: Callable[[str], None]
+    signals: Signals = field(default_factory=Signals)
+
+    def run(self, before_dagster: Callable[[], None], lock: Lock) -> int:
+        """Start all, and stop all when that is over; the exit code."""
+        with ExitStack() as stopped:
+            if self.spark is not None:
+                stopped.callback(self.spark.child.stop, self.signals.hurry)
+                self.spark.start()
+            before_dagster()
+            stopped.callback(self.dagster.stop, self.signals.hurry)
+            # If this process is killed, Dagster goes on, and must not get a second one beside it.
+            self.dagster.start(lock.descriptor)
+            lock.note(os.getpid(), self.dagster.pid)
+            code = self._watch()
+            self.say("stopping ... (once more: at once)" if self.signals.asked() else "stopping the rest ...")
+        return code
+
+    def _watch(self) -> int:
+        announced = False
+        while not self.signals.asked():
+            if self.spark is not None:
+                self.spark.check()
+            if (code := self.dagster.exit_code()) is not None:
+                self.say(
+                    f"[bold red]Dagster ended by itself (exit code {code})[/]; the end of {self.dagster.log}:"
+                )
+                self.say(escape("\n".join(f"  {line}" for line in self.dagster.last_lines())))
+                return 1
+            if not announced and (self.spark is None or self.spark.ready):
+                how = loaded(self.ui_port)
+                if how is not None:
+                    self.up(how)
+                    announced = True
+            time.sleep(_POLL_S)
+        return 0
+
+
+@contextmanager
+def feeding(demo: Demo, say: Callable[[str], None]) -> Iterator[None]:
+    """New files for the demo, from a thread, while the block lasts."""
+    from mv_assets.demo.feeder import feed  # noqa: PLC0415 - a project of one's own needs no Arrow here
+
+    over, told = Event(), set[str]()
+
+    def failed(error: OSError) -> None:
+        if str(error) not in told:
+            told.add(str(error))
+            say(f"[yellow]the demo's feeder can't write ({escape(str(error))})[/]; it goes on trying")
+
+    options = {"clock": clock, "wait": over.wait, "chance": np.random.default_rng(), "failed": failed}
+    thread = Thread(target=feed, args=(demo,), kwargs=options, name="feeder", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,51 @@
+"""Who asks for a run: a machine that wants what is due, or a person who means what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import dagster as dg
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+
+from mv_assets.defs.names import WORK_TAG
+
+_MACHINES = (
+    WORK_TAG,
+    "dagster/sensor_name",
+    "dagster/schedule_name",
+    "dagster/from_automation_condition",
+    "dagster/auto_materialize",
+)
+_PARENT = "dagster/parent_run_id"
+
+
+class Asked(StrEnum):
+    """What the one who asked expects."""
+
+    DUE = "compute what is due"
+    AGAIN = "try again what is not VALID, whatever its backoff"
+    FORCED = "compute everything again"
+
+
+def asked(run: DagsterRun, instance: DagsterInstance, *, force: bool | None) -> Asked:
+    """What is expected of a run; `force` is the run's own config, which has the last word."""
+    if force is not None:
+        return Asked.FORCED if force else Asked.DUE
+    parent = instance.get_run_by_id(run.tags[_PARENT]) if _PARENT in run.tags else None
+    if parent is not None:
+        # One that succeeded is executed again to have it all once more, one that failed for what is missing.
+        done = parent.status is DagsterRunStatus.SUCCESS
+        return Asked.FORCED if done and not _by_machine(run.tags) else Asked.AGAIN
+    return Asked.DUE if _by_machine(run.tags) else Asked.FORCED
+
+
+def _by_machine(tags: Mapping[str, str]) -> bool:
+    return any(tag in tags for tag in _MACHINES)
+
+
+class RefreshConfig(dg.Config):
+    """How a view's buckets are refreshed."""
+
+    force: bool | None = None
+    """Compute again what is VALID, too. Left out: yes if a person asks for the run, no if a sensor does."""

@@ -1,0 +1,110 @@
+"""Views as partitioned assets: a run stages its buckets, and hands them to the IO manager to be committed.
+
+Dagster reads the type of the config, so annotations can't be left for later.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+
+from mv_assets.buckets import duration
+from mv_assets.defs.asking import Asked, RefreshConfig, asked
+from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.io_manager import Staged
+from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
+from mv_assets.defs.partitions import partitions_of
+from mv_assets.refresh.errand import Errand
+from mv_assets.state.model import Outcome
+from mv_assets.views.view import View
+
+
+def view_asset(
+    deployment: Deployment, view: View, upstream: Mapping[str, dg.AssetKey]
+) -> dg.AssetsDefinition:
+    """The asset of one view; `upstream` has the keys of tables that the user's own assets write."""
+    declared = view.declared
+
+    @dg.asset(
+        name=view.name,
+        deps=_deps(view, upstream),
+        partitions_def=partitions_of(view.buckets, deployment.start_of(view)),
+        backfill_policy=dg.BackfillPolicy.multi_run(declared.max_buckets_per_run),
+        io_manager_key=IO_MANAGER,
+        required_resource_keys={SPARK},
+        description=_description(view),
+        metadata=_metadata(view),
+        owners=list(declared.owners),
+        kinds={"spark", "parquet"},
+        group_name=GROUP,
+        pool=POOL,
+        code_version=view.definition,
+        output_required=False,
+    )
+    def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Staged]]:
+        who = f"Dagster run {context.run_id[:8]}"
+        buckets = [view.buckets.parse(key) for key in context.partition_keys]
+        expected = asked(context.run, context.instance, force=config.force)
+        context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
+        spark = getattr(context.resources, SPARK)
+        with deployment.place(who, spark) as place, Errand(place, view, buckets) as errand:
+            with as_failures():
+                if expected is not Asked.DUE:
+                    errand.force(f"asked for by {who}", valid_too=expected is Asked.FORCED)
+                staged = errand.stage()
+            if staged or _is_news(errand, expected):
+                # The IO manager commits before this goes on.
+                yield dg.Output(Staged(errand, _describer(context)))
+            else:
+                for bucket, result in errand.results.items():
+                    context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
+
+    return compute
+
+
+def _is_news(errand: Errand, expected: Asked) -> bool:
+    """Whether a run that staged nothing has something to report; one that came too early has not."""
+    results = errand.results.values()
+    failed = any(result.outcome is Outcome.FAILED for result in results)
+    return failed or expected is not Asked.DUE or all(result.done for result in results)
+
+
+def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any], str], None]:
+    return lambda metadata, key: context.add_asset_metadata(metadata, partition_key=key)
+
+
+def _deps(view: View, upstream: Mapping[str, dg.AssetKey]) -> list[dg.AssetDep]:
+    declared = view.declared
+    overlapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
+    base = (
+        dg.AssetDep(upstream[declared.base])
+        if declared.base in upstream
+        else dg.AssetDep(declared.base, partition_mapping=overlapping)
+    )
+    return [base, *(dg.AssetDep(upstream.get(name, dg.AssetKey(name))) for name in declared.dimensions)]
+
+
+def _description(view: View) -> str:
+    declared = view.declared
+    about = f"{declared.description.strip()}\n\n" if declared.description.strip() else ""
+    what = f"A materialized view of `{declared.base}`, {declared.bucket} buckets."
+    return f"{about}{what}\n\n```sql\n{declared.sql.strip()}\n```"
+
+
+def _metadata(view: View) -> dict[str, Any]:
+    declared = view.declared
+    columns = [dg.TableColumn(name, "?") for name in view.sql.columns]
+    sources = {
+        name: [dg.TableColumnDep(dg.AssetKey(table), column) for table, column in found]
+        for name, found in view.sql.lineage.items()
+    }
+    limit = {} if declared.max_staleness is None else {"max_staleness": duration(declared.max_staleness)}
+    return {
+        "sql": dg.MetadataValue.md(f"```sql\n{declared.sql.strip()}\n```"),
+        "bucket": declared.bucket,
+        "time_column": declared.time_column,
+        "on_base_delete": declared.on_base_delete,
+        **limit,
+        "dagster/column_schema": dg.TableSchema(columns),
+        "dagster/column_lineage": dg.TableColumnLineage(sources),
+    }

@@ -1,0 +1,64 @@
+"""Base tables and dimensions as observable source assets, by the partitions of their views."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from mv_assets.buckets import Buckets
+from mv_assets.defs import events
+from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.names import GROUP
+from mv_assets.defs.partitions import partitions_of
+from mv_assets.project import Table
+from mv_assets.tables.fingerprint import fingerprint
+from mv_assets.views.view import View
+
+# A person who observes a table by hand is told of as many of its newest partitions; the sensor of all others.
+_MOST_OBSERVED = 200
+
+
+def views_on(deployment: Deployment, table: str) -> list[View]:
+    """The views that a table is the base of."""
+    return [view for view in deployment.catalog.views.values() if view.declared.base == table]
+
+
+def width_of(deployment: Deployment, table: str) -> Buckets | None:
+    """The buckets that a table is shown by: the narrowest of its views; None for a dimension."""
+    widths = [view.buckets for view in views_on(deployment, table)]
+    return min(widths, key=lambda buckets: buckets.next(0) - buckets.floor(0), default=None)
+
+
+def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
+    """The asset of one table."""
+    width = width_of(deployment, table.name)
+    starts = [deployment.start_of(view) for view in views_on(deployment, table.name)]
+    partitions = None if width is None else partitions_of(width, min(starts))
+
+    @dg.observable_source_asset(
+        name=table.name,
+        partitions_def=partitions,
+        description=_description(table),
+        metadata={"format": table.format, "time_column": table.time_column or "none: a dimension"},
+        group_name=GROUP,
+        tags={f"dagster/kind/{table.format}": ""},
+    )
+    def observe() -> dg.DataVersion | dg.DataVersionsByPartition:
+        with as_failures(), deployment.place("Dagster") as place:
+            listing = place.tables[table.name].glance().listing()
+        if width is None:
+            return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
+        end = width.ceil(min(max(listing.ends, default=0) + 1, deployment.now()))
+        first = max(width.floor(min(listing.starts, default=0)), width.floor(min(starts)))
+        recent = list(width.between(first, end))[-_MOST_OBSERVED:]
+        found = events.fingerprints(listing, width, recent)
+        return dg.DataVersionsByPartition(
+            {width.key(b): events.version_of(each) for b, each in found.items()}
+        )
+
+    return observe
+
+
+def _description(table: Table) -> str:
+    where = getattr(table, "path", None) or getattr(table, "identifier", None)
+    what = "dimension" if table.time_column is None else "base table"
+    return f"A {what}: {table.format} at `{where}`. The sensors look at its files; nothing here writes it."

@@ -1,0 +1,90 @@
+"""Definitions of a project, declared in a file or in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from mv_assets.defs.assets import view_asset
+from mv_assets.defs.base_tables import table_asset
+from mv_assets.defs.checks import view_checks
+from mv_assets.defs.deployment import Deployment, spark_resource
+from mv_assets.defs.io_manager import io_manager
+from mv_assets.defs.jobs import maintenance_jobs
+from mv_assets.defs.names import IO_MANAGER, SPARK
+from mv_assets.defs.sensors import table_sensor
+from mv_assets.project import MaterializedView, Spark, Table, declare
+from mv_assets.views.catalog import Catalog, prepare
+from mv_assets.views.view import View
+
+INTERVAL_S = 10
+
+
+def build_definitions(
+    *,
+    tables: Iterable[Table],
+    views: Iterable[MaterializedView],
+    state: str | None = None,
+    warehouse: str | None = None,
+    spark: Spark | LazyPySparkResource | None = None,
+    produced_by: Mapping[str, dg.AssetKey] | None = None,
+    interval_seconds: int = INTERVAL_S,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
+
+    `spark` is how to reach Spark, or the resource that the project has already. `produced_by` names the
+    assets of the project that write base tables; for all other tables an observable source asset is made.
+
+    Raises:
+        ProjectError: with every mistake in the declarations.
+
+    """
+    declared = spark if isinstance(spark, Spark) else None
+    draft = declare(tables, views, state=state, warehouse=warehouse, spark=declared)
+    resource = spark if isinstance(spark, LazyPySparkResource) else None
+    catalog = prepare(draft, schemas=False)
+    return definitions_of(catalog, resource, produced_by=produced_by, interval_seconds=interval_seconds)
+
+
+def definitions_of(
+    catalog: Catalog,
+    spark: LazyPySparkResource | None = None,
+    *,
+    produced_by: Mapping[str, dg.AssetKey] | None = None,
+    interval_seconds: int = INTERVAL_S,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks for a project."""
+    deployment, upstream = Deployment(catalog), produced_by or {}
+    views = list(catalog.views.values())
+    used = {name for view in views for name in (view.declared.base, *view.declared.dimensions)}
+    starts = {view.name: deployment.start_of(view) for view in views}
+    return dg.Definitions(
+        assets=[
+            *(
+                table_asset(deployment, t)
+                for t in catalog.tables.values()
+                if t.name in used - upstream.keys()
+            ),
+            *(view_asset(deployment, view, upstream) for view in views),
+        ],
+        asset_checks=[check for view in views for check in view_checks(deployment, view)],
+        sensors=[
+            table_sensor(deployment, table, found, starts, interval_seconds)
+            for table, found in _by_table(catalog).items()
+        ],
+        jobs=maintenance_jobs(deployment),
+        resources={IO_MANAGER: io_manager(deployment), SPARK: spark or spark_resource(catalog.project.spark)},
+    )
+
+
+def _by_table(catalog: Catalog) -> dict[str, list[View]]:
+    """Base tables, each with all views that come from it, directly or through another view."""
+    found: dict[str, list[View]] = {}
+    for view in catalog.views.values():
+        base = view.declared.base
+        while base in catalog.views:
+            base = catalog.views[base].declared.base
+        found.setdefault(base, []).append(view)
+    return found

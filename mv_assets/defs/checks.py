@@ -1,0 +1,158 @@
+"""Asset checks: what is wrong with a view, where people look for it.
+
+Dagster reads the type of a check's context, so annotations can't be left for later.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.names import POOL, SPARK
+from mv_assets.errors import UnknownView
+from mv_assets.refresh.audit import audit
+from mv_assets.refresh.recomputing import Finding
+from mv_assets.state import health
+from mv_assets.state.model import Snapshot
+from mv_assets.views.view import View
+
+_MOST = 20
+_SAMPLE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one check says."""
+
+    name: str
+    passed: bool
+    says: str
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def result(self) -> dg.AssetCheckResult:
+        """For a run that makes the check."""
+        return dg.AssetCheckResult(
+            passed=self.passed, description=self.says, severity=self.severity, metadata=dict(self.metadata)
+        )
+
+    def evaluation(self, view: View) -> dg.AssetCheckEvaluation:
+        """For whoever found it out by the way."""
+        return dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey(view.name),
+            check_name=self.name,
+            passed=self.passed,
+            description=self.says,
+            severity=self.severity,
+            metadata=self.metadata,
+        )
+
+
+def no_failed_buckets(view: View, snapshot: Snapshot) -> Verdict:
+    failed, broken = health.failures(snapshot), health.broken(snapshot)
+    says = [_says(view.buckets, failed, "failed")] if failed else []
+    says += [f"files that can't be used: {'; '.join(broken[:_MOST])}"] if broken else []
+    metadata = {"failed": _table(view.buckets, failed)} if failed else {}
+    return Verdict("no_failed_buckets", not says, "; ".join(says) or "no bucket failed", metadata=metadata)
+
+
+def no_stale_buckets(view: View, snapshot: Snapshot) -> Verdict:
+    stale = health.stale(snapshot)
+    says = _says(view.buckets, stale, "STALE") if stale else "no bucket is STALE"
+    metadata = {"stale": _table(view.buckets, stale)} if stale else {}
+    return Verdict("no_stale_buckets", not stale, says, dg.AssetCheckSeverity.WARN, metadata)
+
+
+def fresh(view: View, snapshot: Snapshot, now: int) -> Verdict:
+    lag, most = health.lag(snapshot, now), view.declared.max_staleness
+    late = most is not None and lag > most
+    allowed = "no max_staleness is declared" if most is None else f"{duration(most)} are allowed"
+    says = f"complete through {iso(snapshot.header.watermark)}, {duration(lag)} behind; {allowed}"
+    return Verdict("fresh", not late, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
+
+
+def unusable(error: Exception) -> Verdict:
+    """A view that could not even be looked at."""
+    return Verdict("no_failed_buckets", passed=False, says=str(error))
+
+
+def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
+    wrong = {finding.bucket: finding.reason or "" for finding in findings if finding.wrong}
+    failed = {finding.bucket: finding.reason or "" for finding in findings if finding.failed}
+    others = {f.bucket: f.reason or "" for f in findings if not f.wrong and not f.failed and f.reason}
+    equal = len(findings) - len(wrong | failed | others)
+    says = f"{equal} of {len(findings)} sampled buckets equal a recomputation"
+    if wrong:
+        says = f"{_says(view.buckets, wrong, 'wrong')}; they are STALE now and will be computed again"
+    elif failed:
+        says = _says(view.buckets, failed, "not comparable")
+    noted = {**others, **failed, **wrong}
+    metadata = {"buckets": _table(view.buckets, noted)} if noted else {}
+    return Verdict("matches_base", not wrong and not failed, says, metadata=metadata)
+
+
+def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefinition]:
+    """The checks of one view, for people to make."""
+    by_map: dict[str, Callable[[Snapshot], Verdict]] = {
+        "no_stale_buckets": lambda snapshot: no_stale_buckets(view, snapshot),
+        "no_failed_buckets": lambda snapshot: no_failed_buckets(view, snapshot),
+        "fresh": lambda snapshot: fresh(view, snapshot, deployment.now()),
+    }
+    return [
+        *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),
+        _audit(deployment, view),
+    ]
+
+
+_ABOUT = {
+    "no_stale_buckets": "Every bucket was computed from what its base table holds now.",
+    "no_failed_buckets": "No bucket, and no file of its tables, waits for a person.",
+    "fresh": "The view is complete up to its `max_staleness`.",
+    "matches_base": f"{_SAMPLE} buckets, computed once more, have the rows that are stored.",
+}
+
+
+def _of_map(
+    deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot], Verdict]
+) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
+    def check() -> dg.AssetCheckResult:
+        with as_failures(), deployment.place("Dagster") as place:
+            try:
+                return verdict(place.store.snapshot(view.name)).result()
+            except UnknownView:
+                return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
+
+    return check
+
+
+def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=dg.AssetKey(view.name),
+        name="matches_base",
+        description=_ABOUT["matches_base"],
+        required_resource_keys={SPARK},
+        pool=POOL,
+    )
+    def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        spark = getattr(context.resources, SPARK)
+        with as_failures(), deployment.place(f"Dagster run {context.run.run_id[:8]}", spark) as place:
+            return matches_base(view, audit(place, view, _SAMPLE)).result()
+
+    return check
+
+
+def _says(buckets: Buckets, found: Mapping[int, str], what: str) -> str:
+    bucket, why = next(iter(found.items()))
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{buckets.key(bucket)}{more} {what}: {why}"
+
+
+def _table(buckets: Buckets, found: Mapping[int, str]) -> dg.TableMetadataValue:
+    rows = [{"bucket": buckets.key(bucket), "why": why} for bucket, why in found.items()]
+    shown = [dg.TableRecord(row) for row in rows[:_MOST]]
+    schema = dg.TableSchema([dg.TableColumn("bucket"), dg.TableColumn("why")])
+    return dg.MetadataValue.table(shown, schema)

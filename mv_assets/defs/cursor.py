@@ -1,0 +1,21 @@
+"""What a sensor remembers between ticks: only what it told Dagster. All else is in the map."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ValidationError
+
+
+class Memory(BaseModel):
+    """By view: the map's version up to which Dagster knows everything, and what the checks said last."""
+
+    told: dict[str, int] = {}
+    checked: dict[str, dict[str, str]] = {}
+    observed: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, cursor: str | None) -> Memory:
+        """A cursor of another version can't be read, perhaps: that costs only that things are told twice."""
+        try:
+            return cls.model_validate_json(cursor or "{}")
+        except ValidationError:
+            return cls()

@@ -1,0 +1,95 @@
+"""The project as a Dagster process works on it: opened for a tick, a run or a check, and closed after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from mv_assets.clock import clock
+from mv_assets.engine.session import Engine
+from mv_assets.engine.starting import start
+from mv_assets.errors import MvError, NoState
+from mv_assets.project import Spark
+from mv_assets.refresh.place import Place, place_of
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.store import Store
+from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A project's catalog, and how to get at all that belongs to it."""
+
+    catalog: Catalog
+    now: Callable[[], int] = clock
+
+    @contextmanager
+    def place(self, who: str, spark: LazyPySparkResource | None = None) -> Iterator[Place]:
+        """Where work is carried out; Spark is the resource's, which starts when it is first needed."""
+        declared = self.catalog.project.spark
+        engine = Engine(declared) if spark is None else Engine(declared, lambda _: session_of(spark))
+        store = Store(self.catalog.project.state)
+        try:
+            manager = PartitionManager(store, clock=self.now, who=who)
+            yield place_of(self.catalog, store, manager, engine, self.now)
+        finally:
+            store.close()
+
+    def start_of(self, view: View) -> int:
+        """Where a view's coverage begins: as declared, or before that if it was extended by a person.
+
+        A state that can't be read now is no reason not to load; the sensor will say what is wrong with it.
+        """
+        declared = view.buckets.floor(view.declared.start)
+        try:
+            store = Store(self.catalog.project.state, create=False)
+        except (NoState, MvError):
+            return declared
+        try:
+            if view.name not in store.views():
+                return declared
+            header = store.pulse(view.name).header
+            return min(declared, header.start) if header.width == view.declared.bucket else declared
+        except MvError:
+            return declared
+        finally:
+            store.close()
+
+
+def session_of(spark: LazyPySparkResource) -> SparkSession:
+    session: SparkSession = spark.spark_session
+    return session
+
+
+def spark_resource(declared: Spark) -> LazyPySparkResource:
+    """Spark as the project declares it. Its settings, which may hold secrets, are not shown in the UI."""
+
+    class ProjectSpark(LazyPySparkResource):
+        """The project's Spark: started, or attached to, when it is first used."""
+
+        @classmethod
+        def _is_dagster_maintained(cls) -> bool:
+            return False
+
+        @property
+        def spark_session(self) -> Any:
+            # Not kept: one that has died is started again.
+            return start(declared)
+
+    return ProjectSpark(spark_config={})
+
+
+@contextmanager
+def as_failures() -> Iterator[None]:
+    """Our own errors say what to do; Dagster shows them without a trace, and does not try again by itself."""
+    try:
+        yield
+    except MvError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error

@@ -1,0 +1,118 @@
+"""What Dagster is told of a bucket, of a view, and of a base table's partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.defs.names import CONTENT
+from mv_assets.defs.picture import picture
+from mv_assets.errors import WarehouseUnusable
+from mv_assets.refresh.place import Place
+from mv_assets.state import health
+from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot
+from mv_assets.tables.fingerprint import fingerprint
+from mv_assets.tables.listing import Listing
+from mv_assets.tables.reach import sweep
+from mv_assets.views.view import View
+
+_DATA_VERSION = "dagster/data_version"
+_USER_PROVIDED = "dagster/data_version_is_user_provided"
+_CODE_VERSION = "dagster/code_version"
+
+Metadata = dict[str, Any]
+
+
+def of_bucket(row: PartitionRow, outcome: str) -> Metadata:
+    """Metadata of one bucket: what was done, and from what."""
+    inputs = row.inputs
+    return {
+        "operation": "" if row.operation is None else row.operation.value,
+        "outcome": outcome,
+        "state": row.state.value,
+        "dagster/partition_row_count": row.rows,
+        "rows": row.rows,
+        "segments": 0 if inputs is None else inputs.base.segment_count,
+        "fingerprint": "" if inputs is None else version_of(inputs.base),
+        "bytes": row.bytes,
+        "duration": dg.MetadataValue.float(row.duration_ms / 1_000),
+        "generation": row.generation or "",
+        CONTENT: row.content or 0,
+    }
+
+
+def of_view(snapshot: Snapshot, now: int) -> Metadata:
+    """Metadata of the view as a whole, once a run."""
+    counts, lag = health.counts(snapshot), health.lag(snapshot, now)
+    return {
+        "watermark": iso(snapshot.header.watermark),
+        "lag": duration(lag),
+        "buckets": ", ".join(f"{count} {state.value}" for state, count in sorted(counts.items())),
+        "partition_map": dg.MetadataValue.md(picture(snapshot, now)),
+    }
+
+
+def columns_of(place: Place, view: View, rows: Iterable[PartitionRow]) -> Metadata:
+    """The columns as the newest of some generations has them."""
+    named = [row.generation for row in rows if row.generation is not None]
+    files = place.store.files(view.name, named[-1:])
+    for file in (file for found in files.values() for file in found):
+        try:
+            with place.warehouse.open(file.path) as opened:
+                schema = pq.read_schema(opened)
+        except (OSError, pa.ArrowException, WarehouseUnusable):
+            return {}
+        columns = [dg.TableColumn(part.name, str(part.type)) for part in schema if part.name != BUCKET]
+        return {"dagster/column_schema": dg.TableSchema(columns)}
+    return {}
+
+
+def materialization(
+    view: View, row: PartitionRow, metadata: Metadata, tags: Mapping[str, str] | None = None
+) -> dg.AssetMaterialization:
+    """A bucket that was committed, told explicitly."""
+    versions = {_CODE_VERSION: view.definition, _DATA_VERSION: str(row.content or 0), _USER_PROVIDED: "true"}
+    return dg.AssetMaterialization(
+        view.name,
+        partition=view.buckets.key(row.bucket),
+        metadata=metadata,
+        tags={**versions, **(tags or {})},
+    )
+
+
+def version_of(found: Fingerprint) -> str:
+    return f"{found.segment_count}:{found.crc}"
+
+
+def fingerprints(listing: Listing, width: Buckets, buckets: Iterable[int]) -> dict[int, Fingerprint]:
+    """What a table holds now in some of its partitions."""
+    return {
+        reach.bucket: reach.fingerprint
+        for stretch in width.stretches(buckets)
+        for reach in sweep(listing, width, stretch[0], width.next(stretch[-1]))
+    }
+
+
+def observations(listing: Listing, width: Buckets, buckets: Iterable[int]) -> list[dg.AssetObservation]:
+    """What a base table holds now, partition by partition."""
+    found = fingerprints(listing, width, buckets)
+    return [_observation(listing.table, width.key(bucket), each) for bucket, each in found.items()]
+
+
+def observation(listing: Listing) -> dg.AssetObservation:
+    """What a dimension holds now."""
+    return _observation(listing.table, None, fingerprint(listing.segments()))
+
+
+def _observation(table: str, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
+    return dg.AssetObservation(
+        table,
+        partition=partition,
+        metadata={"segments": found.segment_count, "fingerprint": version_of(found)},
+        tags={_DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},
+    )

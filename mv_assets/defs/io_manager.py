@@ -1,0 +1,123 @@
+"""The IO manager: what an asset staged becomes visible here, and downstream assets read what is VALID."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import DataFrame
+
+from mv_assets.defs import events
+from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.names import SPARK
+from mv_assets.defs.partitions import milliseconds
+from mv_assets.query.reading import rows_of
+from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.piece import Result
+from mv_assets.state.model import PartitionRow
+
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What an asset hands over: staged buckets, and where metadata of a partition goes."""
+
+    errand: Errand
+    describe: Callable[[Mapping[str, Any], str], None]
+
+
+class PartitionMapIOManager(dg.IOManager):
+    """Commits data pointers, partition map and watermark together, and reports what was committed."""
+
+    def __init__(self, deployment: Deployment, spark: Any, held: ExitStack) -> None:
+        self._deployment = deployment
+        self._spark = spark
+        self._held = held
+
+    def handle_output(self, context: dg.OutputContext, obj: Staged) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
+        """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
+        with as_failures():
+            results = obj.errand.commit()
+            described = describe(obj.errand, results)
+        missing = [result for result in results.values() if not result.done]
+        key = obj.errand.view.buckets.key
+        if not missing:
+            for row, metadata in described:
+                obj.describe(metadata, key(row.bucket))
+            return
+        for row, metadata in described:
+            told = events.materialization(obj.errand.view, row, metadata, provenance(context, obj.errand))
+            yield dg.DagsterEvent.asset_materialization(context.step_context, told)
+        raise incomplete(obj.errand, results)
+
+    def load_input(self, context: dg.InputContext) -> DataFrame:
+        """The rows of a view for the partitions that the downstream asset asks for, all of them VALID."""
+        view = self._deployment.catalog.view(context.asset_key.path[-1])
+        window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
+        with as_failures():
+            place = self._held.enter_context(self._deployment.place("Dagster", self._spark))
+            return rows_of(place, self._held, view, window)
+
+
+def _is_part(context: dg.InputContext) -> bool:
+    """Whether a part of the view was asked for; an asset without partitions has the whole."""
+    step = context.step_context
+    return bool(context.has_asset_partitions and (step.has_partition_key or step.has_partition_key_range))
+
+
+def describe(errand: Errand, results: Mapping[int, Result]) -> list[tuple[PartitionRow, events.Metadata]]:
+    """Metadata of each bucket that is done; the last of them has the view's as well."""
+    view, place = errand.view, errand.place
+    snapshot = place.store.snapshot(view.name)
+    done = [bucket for bucket, result in sorted(results.items()) if result.done]
+    rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
+    described = [(row, events.of_bucket(row, results[row.bucket].outcome.value)) for row in rows]
+    if described:
+        described[-1][1].update(events.columns_of(place, view, rows))
+        described[-1][1].update(events.of_view(snapshot, place.clock()))
+    return described
+
+
+def incomplete(errand: Errand, results: Mapping[int, Result]) -> dg.Failure:
+    """Why a run did not bring all its buckets up to date, bucket by bucket."""
+    buckets = errand.view.buckets
+    missing = [result for _, result in sorted(results.items()) if not result.done]
+    lines = [
+        f"- {buckets.key(result.bucket)} {result.outcome.value}: {result.reason or 'no reason known'}"
+        for result in missing[:_MOST_REASONS]
+    ]
+    more = [f"- and {len(missing) - _MOST_REASONS} more"] if len(missing) > _MOST_REASONS else []
+    head = f"{len(missing)} of {len(results)} buckets of {errand.view.name} are not up to date:"
+    asks = "The sensor asks for them again when they are due."
+    return dg.Failure(
+        description="\n".join([head, *lines, *more, asks]),
+        metadata={"buckets": [buckets.key(result.bucket) for result in missing]},
+        allow_retries=False,
+    )
+
+
+def provenance(context: dg.OutputContext, errand: Errand) -> dict[str, str]:
+    """What the materialization was made from, as Dagster itself would say of a whole range."""
+    tags: dict[str, str] = {}
+    step = context.step_context
+    for key in (errand.view.declared.base, *errand.view.declared.dimensions):
+        found = step.maybe_fetch_and_get_input_asset_version_info(dg.AssetKey(key))
+        pointer = "NULL" if found is None or not found.storage_id else str(found.storage_id)
+        version = found.data_version.value if found is not None and found.data_version else "INITIAL"
+        tags |= {f"dagster/input_event_pointer/{key}": pointer, f"dagster/input_data_version/{key}": version}
+    return tags
+
+
+def io_manager(deployment: Deployment) -> dg.IOManagerDefinition:
+    """What is read by a run stays there until it ends."""
+
+    @dg.io_manager(required_resource_keys={SPARK})  # type: ignore[arg-type]
+    def partition_map(context: dg.InitResourceContext) -> Iterator[PartitionMapIOManager]:
+        with ExitStack() as held:
+            yield PartitionMapIOManager(deployment, getattr(context.resources, SPARK), held)
+
+    return partition_map

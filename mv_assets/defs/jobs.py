@@ -1,0 +1,197 @@
+"""Jobs for people, in the launchpad: refresh, drop and audit a view, collect garbage.
+
+Dagster reads the types of configs that are made here, so annotations can't be left for later.
+"""
+
+from enum import Enum
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from mv_assets.defs import checks, events
+from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.names import POOL, SPARK
+from mv_assets.refresh.audit import audit
+from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.place import Place
+from mv_assets.refresh.refresher import Refresher, Scope, prepare
+from mv_assets.refresh.refresher import Report as Refreshed
+from mv_assets.state.model import Outcome
+from mv_assets.views.view import View
+
+
+def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
+    """The jobs of a project that has views."""
+    if not deployment.catalog.views:
+        return []
+    views = Enum("ViewName", {name: name for name in deployment.catalog.views})  # type: ignore[misc]
+    return [
+        _job(
+            "refresh_view",
+            "Compute what is missing or STALE of a view: all of it, a range, or one bucket.",
+            _refresh(deployment, views),
+        ),
+        _job(
+            "drop_view",
+            "Forget a view's buckets and delete its data. Its sensor then asks for all of them again.",
+            _drop(deployment, views),
+        ),
+        _job(
+            "audit_view",
+            "Compute stored buckets once more and compare; what differs is STALE afterwards.",
+            _audit(deployment, views),
+        ),
+        _job(
+            "collect_garbage",
+            "Delete view data that no bucket and no reader needs, and rewrite what is mostly dead.",
+            _collect(deployment, views),
+        ),
+    ]
+
+
+def _job(name: str, description: str, op: dg.OpDefinition) -> dg.JobDefinition:
+    @dg.job(name=name, description=description)
+    def job() -> None:
+        op()
+
+    return job
+
+
+def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
+    class RefreshView(dg.Config):
+        view: views = Field(description="The view.")
+        first: str | None = Field(
+            None, description="First bucket, as 2024-01-31 or 2024-01-31T15:00; left out: all."
+        )
+        last: str | None = Field(None, description="Last bucket, included; left out: the first one alone.")
+        force: bool = Field(default=False, description="Compute again what is VALID, too.")
+        extend: bool = Field(default=False, description="Let the view cover buckets before its start.")
+        max_bytes: int | None = Field(None, ge=0, description="Read no more than that of the base tables.")
+
+    @dg.op(name="refresh", required_resource_keys={SPARK}, pool=POOL)
+    def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
+        view = deployment.catalog.view(config.view.value)
+        with as_failures(), _place(deployment, context) as place:
+            buckets = _buckets(view, config.first, config.last)
+            if config.force:
+                # What is forced is STALE until it is computed: see first that it can be.
+                with place.engine.session():
+                    pass
+            prepare(place.manager, view, buckets, force=config.force, extend=config.extend)
+            end = None if buckets is None else view.buckets.next(buckets[-1])
+            scope = Scope(None if buckets is None else buckets[0], end, config.max_bytes)
+            reports = Refresher(place, scope).run([view.name])
+            for report in reports:
+                _tell(context, place, report)
+        _raise_if_wrong(reports)
+
+    return refresh
+
+
+def _buckets(view: View, first: str | None, last: str | None) -> list[int] | None:
+    if first is None and last is None:
+        return None
+    start = view.buckets.parse(first or last or "")
+    end = view.buckets.parse(last or first or "")
+    if end < start:
+        raise dg.Failure(f"the last bucket {last} lies before the first, {first}", allow_retries=False)
+    return list(view.buckets.between(start, view.buckets.next(end)))
+
+
+def _tell(context: dg.OpExecutionContext, place: Place, report: Refreshed) -> None:
+    """Report what a refresh committed as materializations of its view's asset."""
+    view, key = report.view, report.view.buckets.key
+    rows = place.store.snapshot(view.name).rows if report.results else {}
+    for bucket, result in sorted(report.results.items()):
+        context.log.info("%s %s: %s", view.name, key(bucket), result.outcome.value)
+        if result.outcome.wrote and bucket in rows:
+            metadata = events.of_bucket(rows[bucket], result.outcome.value)
+            context.log_event(events.materialization(view, rows[bucket], metadata))
+    for waiting in report.waiting:
+        context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
+
+
+def _raise_if_wrong(reports: list[Refreshed]) -> None:
+    wrong = [f"{report.view.name}: {report.error}" for report in reports if report.error is not None]
+    wrong += [
+        f"{report.view.name} {report.view.buckets.key(bucket)}: {result.reason}"
+        for report in reports
+        for bucket, result in sorted(report.results.items())
+        if result.outcome is Outcome.FAILED
+    ]
+    if wrong:
+        raise dg.Failure("\n".join(wrong), allow_retries=False)
+
+
+def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
+    class DropView(dg.Config):
+        view: views = Field(description="The view.")
+        confirm: str = Field("", description="Write the view's name here as well: its data will be deleted.")
+
+    @dg.op(name="drop")
+    def drop(context: dg.OpExecutionContext, config: DropView) -> None:
+        name = config.view.value
+        if config.confirm != name:
+            raise dg.Failure(f"nothing was dropped: write {name} into confirm as well", allow_retries=False)
+        with as_failures(), _place(deployment, context, spark=False) as place:
+            if name in place.store.views():
+                place.manager.drop(name, f"dropped by Dagster run {context.run_id[:8]}")
+                report = Garbage(place.store, place.manager, place.warehouse).collect(name)
+                _log(context, report)
+            context.instance.wipe_assets([dg.AssetKey(name)])
+            context.log.info("%s is dropped", name)
+
+    return drop
+
+
+def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
+    class AuditView(dg.Config):
+        view: views = Field(description="The view.")
+        sample: int = Field(
+            10, ge=0, description="How many buckets: the newest and others by chance; 0: all."
+        )
+
+    @dg.op(name="audit", required_resource_keys={SPARK}, pool=POOL)
+    def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
+        view = deployment.catalog.view(config.view.value)
+        with as_failures(), _place(deployment, context) as place:
+            verdict = checks.matches_base(view, audit(place, view, config.sample or None))
+        context.instance.report_runless_asset_event(verdict.evaluation(view))
+        if not verdict.passed:
+            raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)
+        context.log.info(verdict.says)
+
+    return audit_view
+
+
+def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
+    class CollectGarbage(dg.Config):
+        views: list[names] = Field([], description="Some views; left out: all that the state knows.")
+        dry_run: bool = Field(default=False, description="Only say what would be deleted and compacted.")
+
+    @dg.op(name="collect")
+    def collect(context: dg.OpExecutionContext, config: CollectGarbage) -> None:
+        asked = [view.value for view in config.views]
+        with as_failures(), _place(deployment, context, spark=False) as place:
+            garbage = Garbage(place.store, place.manager, place.warehouse)
+            known = [name for name in place.store.views() if not asked or name in asked]
+            reports = [garbage.would(name) if config.dry_run else garbage.gc(name) for name in known]
+        for report in reports:
+            _log(context, report)
+        errors = [str(error) for report in reports for error in report.errors]
+        if errors:
+            raise dg.Failure("\n".join(errors), allow_retries=False)
+
+    return collect
+
+
+def _log(context: dg.OpExecutionContext, report: Report) -> None:
+    size, copies = sum(report.deleted.values()), len(report.compacted)
+    said = "%s: %s generations deleted, %s bytes; %s made by compaction"
+    context.log.info(said, report.view, len(report.deleted), size, copies)
+
+
+def _place(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Any:
+    resource = getattr(context.resources, SPARK) if spark else None
+    return deployment.place(f"Dagster run {context.run_id[:8]}", resource)

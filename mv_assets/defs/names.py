@@ -1,0 +1,16 @@
+"""Names that Dagster knows this project's things by."""
+
+from __future__ import annotations
+
+IO_MANAGER = "mv_assets_io"
+SPARK = "mv_assets_spark"
+# Runs that compute take a place in it, so that they do not fight for one Spark.
+POOL = "mv_assets_spark"
+GROUP = "mv_assets"
+
+# Tags of the sensor's runs: which work it was, so that the same work asked for again is known as such.
+WORK_TAG = "mv_assets/work"
+VIEW_TAG = "mv_assets/view"
+
+# Metadata of a materialization: which content it is.
+CONTENT = "content"

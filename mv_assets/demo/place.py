@@ -1,0 +1,113 @@
+"""Where the demo lives, and making it on first use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+
+from mv_assets.clock import clock
+from mv_assets.errors import DemoUnwritable
+from mv_assets.project.models import home
+
+DAYS = 14
+_START = "2024-01-01"
+
+
+def project_file() -> Path:
+    """The project file to work with: the one MV_ASSETS_PROJECT names, else the demo's, made if need be."""
+    named = os.environ.get("MV_ASSETS_PROJECT")
+    return Path(named) if named else Demo.here().ensured(clock())
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """The demo's folder. Hidden folders beside the tables hold what events have taken out of them."""
+
+    root: Path
+
+    @classmethod
+    def here(cls) -> Demo:
+        """The demo in MV_ASSETS_HOME."""
+        return cls(Path(home()).absolute() / "demo")
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project.yaml"
+
+    @property
+    def trips(self) -> Path:
+        return self.root / "trips"
+
+    @property
+    def zones(self) -> Path:
+        return self.root / "zones"
+
+    @property
+    def deleted(self) -> Path:
+        return self.root / ".deleted"
+
+    @property
+    def originals(self) -> Path:
+        """Whole copies of the files that were damaged."""
+        return self.root / ".originals"
+
+    def exists(self) -> bool:
+        return self.trips.is_dir()
+
+    def ensured(self, now: int) -> Path:
+        """The project file, with the data of the last two weeks if there was nothing yet.
+
+        Raises:
+            DemoUnwritable: the folder can't be written.
+
+        """
+        try:
+            if not self.root.is_dir():
+                self._make(now)
+            elif not self.project.is_file():
+                self._write_project(self._first_day())
+        except OSError as error:
+            raise DemoUnwritable(str(self.root), error.strerror or str(error)) from error
+        return self.project
+
+    def _make(self, now: int) -> None:
+        from mv_assets.demo.feeder import advance, write_zones  # noqa: PLC0415 - most commands need no Arrow
+
+        today = datetime.fromtimestamp(now / 1_000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        start = today - timedelta(days=DAYS)
+        self.root.parent.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all: several processes may start with the demo at the same time.
+        made = Demo(Path(tempfile.mkdtemp(prefix=".demo-", dir=self.root.parent)))
+        try:
+            write_zones(made)
+            advance(made, int(start.timestamp() * 1_000), now)
+            made._write_project(f"{start:%Y-%m-%d}")
+            made.root.chmod(0o755)
+            _move(made.root, self.root)
+        finally:
+            shutil.rmtree(made.root, ignore_errors=True)
+
+    def _write_project(self, start: str) -> None:
+        """A copy of the example with the start filled in: coverage must not move with the clock."""
+        text = files("mv_assets.demo").joinpath("project.yaml").read_text(encoding="utf-8")
+        written = self.project.with_name(f".project-{os.getpid()}.yaml")
+        written.write_text(text.replace(f"start: {_START}", f"start: {start}"), encoding="utf-8")
+        written.replace(self.project)
+
+    def _first_day(self) -> str:
+        days = [path.name for folder in (self.trips, self.deleted) for path in folder.glob("[0-9]*")]
+        return min(days, default=_START)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Put a folder in its place, unless somebody else was first."""
+    try:
+        source.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise

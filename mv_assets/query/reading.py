@@ -1,0 +1,73 @@
+"""A view's rows by its name: only of buckets that are VALID, pinned for as long as they are read."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from itertools import islice
+
+from pyspark.sql import DataFrame
+
+from mv_assets.engine.failures import spark_errors
+from mv_assets.engine.files import quoted
+from mv_assets.engine.stored import StoredReader
+from mv_assets.errors import NeverFilled, NotValid
+from mv_assets.refresh.place import Place
+from mv_assets.state import health, rules
+from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.views.view import View
+
+
+def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] | None = None) -> DataFrame:
+    """The rows of a window of time, or (None) of all that is there, through W.
+
+    Files stay until `held` is closed.
+
+    Raises:
+        NotValid: a bucket of the window, or below W, can't be trusted now.
+        NeverFilled: the view has never had a row, so that not even its types are known.
+
+    """
+    spark = held.enter_context(place.engine.session())
+    snapshot = held.enter_context(place.leases.pin(view.name)).snapshot
+    wanted = _wanted(view, snapshot, window)
+    # Where no bucket has rows, another one still tells the types.
+    filled = [row for row in wanted if row.generation] or _newest_filled(snapshot)
+    if not filled:
+        raise NeverFilled(view.name)
+    key = view.buckets.key
+    rows = {key(row.bucket): row for row in (*wanted, *filled)}
+    files = place.store.files(view.name, {row.generation for row in rows.values() if row.generation})
+    reader = StoredReader(spark, place.warehouse.root, place.warehouse.open, rows, files, view.sql.columns)
+    with spark_errors():
+        reader.learn([key(row.bucket) for row in filled])
+        schema = reader.schema(key(row.bucket) for row in filled)
+        return reader.frame([key(row.bucket) for row in wanted], schema).select(
+            *map(quoted, view.sql.columns)
+        )
+
+
+def _wanted(view: View, snapshot: Snapshot, window: tuple[int, int] | None) -> list[PartitionRow]:
+    """The rows of the map to read.
+
+    Of a window that was asked for, every bucket must be there; of the whole view, those below W.
+    """
+    header = snapshot.header
+    first, end = window or (header.start, header.watermark)
+    found, untrusted = [], dict[int, str]()
+    for bucket in view.buckets.between(first, end):
+        row = snapshot.rows.get(bucket)
+        if row is None:
+            untrusted[bucket] = "never computed"
+        elif rules.effective_state(row, header) is State.STALE:
+            untrusted[bucket] = f"STALE: {health.stale_reason(row)}"
+        else:
+            found.append(row)
+    if untrusted:
+        bucket, why = next(iter(untrusted.items()))
+        raise NotValid(view.name, view.buckets.key(bucket), why, len(untrusted) - 1)
+    return found
+
+
+def _newest_filled(snapshot: Snapshot) -> list[PartitionRow]:
+    filled = (row for _, row in sorted(snapshot.rows.items(), reverse=True) if row.generation)
+    return list(islice(filled, 1))

@@ -1,0 +1,167 @@
+"""Chosen buckets of one view, brought up to date in two steps: one may stage them, another commit them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from mv_assets.buckets import iso
+from mv_assets.errors import MvError
+from mv_assets.refresh import executor
+from mv_assets.refresh.again import Again
+from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.piece import Piece, Result
+from mv_assets.refresh.place import Place
+from mv_assets.refresh.planner import Plan, Waiting
+from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.state import rules
+from mv_assets.state.model import Outcome, State
+from mv_assets.state.rules import Due
+from mv_assets.views.view import View
+
+
+class Errand:
+    """Looks, plans and stages when told to, and commits when told to; nothing is visible in between.
+
+    What was staged but not committed when the block ends is abandoned.
+    """
+
+    def __init__(
+        self, place: Place, view: View, buckets: Iterable[int], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._place = place
+        self._view = view
+        self._buckets = sorted(buckets)
+        self._sleep = sleep
+        self._held = ExitStack()
+        self._pieces: list[Piece] = []
+        self._results: dict[int, Result] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.__exit__(kind, error, trace)
+
+    @property
+    def view(self) -> View:
+        return self._view
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    def force(self, reason: str, *, valid_too: bool) -> None:
+        """Have buckets computed in spite of earlier failures, and VALID and VACANT ones too if asked."""
+        manager, view = self._place.manager, self._view.declaration
+        header = manager.declare(view)
+        snapshot = self._place.store.snapshot(view.view, self._buckets[0], self._end)
+        states = {b: rules.effective_state(snapshot.rows.get(b), header) for b in self._buckets}
+        wanted = [b for b, state in states.items() if valid_too or state is State.STALE]
+        if wanted:
+            # What is forced is STALE until it is computed: see first that it can be.
+            with self._place.engine.session():
+                pass
+            manager.force(view, wanted, reason)
+
+    def stage(self) -> bool:
+        """Stage what is due of the buckets; whether there is anything to commit.
+
+        Raises:
+            EngineUnavailable: there is no Spark.
+            MvError: the view, or a table that it reads, can't be used.
+
+        """
+        outlook, plan = self._plan()
+        self._results = {bucket: self._nothing(outlook, plan, bucket) for bucket in self._buckets}
+        if outlook.news is None:
+            return False
+        place, news = self._place, outlook.news
+        again = Again(self._view, news.sights, place.tables, place.store, place.clock)
+        for work in plan.work:
+            if work.operation is Due.REVERT:
+                continue
+            piece = self._held.enter_context(Piece(place, news, again, plan.version, work))
+            self._pieces.append(piece)
+            piece.stage()
+            if piece.lost is not None:
+                break
+        at_once = replace(plan, work=tuple(work for work in plan.work if work.operation is Due.REVERT))
+        for _, results in executor.carry_out(place, outlook, at_once):
+            self._note(results)
+        return bool(self._pieces)
+
+    def commit(self) -> dict[int, Result]:
+        """Commit what was staged; what became of each bucket."""
+        for piece in self._pieces:
+            self._note(piece.commit())
+        return dict(self._results)
+
+    @property
+    def results(self) -> dict[int, Result]:
+        return dict(self._results)
+
+    @property
+    def _end(self) -> int:
+        return self._view.buckets.next(self._buckets[-1])
+
+    def _note(self, results: Iterable[Result]) -> None:
+        self._results |= {result.bucket: result for result in results}
+
+    def _plan(self) -> tuple[Outlook, Plan]:
+        """What is due, once the files of the buckets have settled, or never will."""
+        place, began = self._place, self._place.clock()
+        watch = Watch(place.catalog, place.tables, Recorded(place.store, place.manager), place.clock)
+        while True:
+            outlook = watch.round([self._view.name])[self._view.name]
+            if isinstance(outlook, MvError):
+                raise outlook
+            plan = self._narrowed(outlook.plan())
+            patience = 0 if outlook.news is None else 2 * outlook.news.limits.settle_at_most
+            until = [waiting.until for waiting in plan.waiting if waiting.until is not None]
+            if not until or place.clock() - began > patience:
+                return outlook, plan
+            self._sleep(max(min(until) - place.clock(), 0) / 1_000)
+
+    def _narrowed(self, plan: Plan) -> Plan:
+        asked = set(self._buckets)
+        work = [
+            replace(piece, buckets=kept)
+            for piece in plan.work
+            if (kept := tuple(planned for planned in piece.buckets if planned.bucket in asked))
+        ]
+        return replace(
+            plan,
+            work=tuple(work),
+            failing=tuple(each for each in plan.failing if each.planned.bucket in asked),
+            waiting=tuple(each for each in plan.waiting if each.bucket in asked),
+        )
+
+    def _nothing(self, outlook: Outlook, plan: Plan, bucket: int) -> Result:
+        """What to say of a bucket that nothing is done about."""
+        waits = {waiting.bucket: waiting for waiting in plan.waiting}
+        if bucket in waits:
+            return _waiting(waits[bucket])
+        snapshot = outlook.news.snapshot if outlook.news is not None else None
+        if snapshot is None:
+            snapshot = self._place.store.snapshot(self._view.name, bucket, self._view.buckets.next(bucket))
+        if rules.effective_state(snapshot.rows.get(bucket), snapshot.header) is State.VALID:
+            return Result(bucket, Due.NOTHING, Outcome.REPLAY, reason="it is VALID already")
+        return Result(bucket, Due.WAIT, Outcome.WAITING, reason=self._not_due(outlook))
+
+    def _not_due(self, outlook: Outlook) -> str:
+        base, end = self._view.declared.base, outlook.header.source_end
+        if end is None:
+            return f"not due: {base} has no data yet"
+        return f"not due: {base} is known through {iso(end)} only"
+
+
+def _waiting(waiting: Waiting) -> Result:
+    outcome = Outcome.FAILED if waiting.failed else Outcome.WAITING
+    return Result(waiting.bucket, Due.WAIT, outcome, reason=waiting.reason)

@@ -1,0 +1,58 @@
+"""What a view's map says of its health: pure, for whoever shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mv_assets.state import rules
+from mv_assets.state.model import PartitionRow, Snapshot, State
+
+
+def condition(snapshot: Snapshot, bucket: int) -> str:
+    """A bucket in one word."""
+    row, record = snapshot.rows.get(bucket), snapshot.attempts.get(bucket)
+    state = rules.effective_state(row, snapshot.header)
+    if state is not State.VALID and record is not None and record.last_error is not None:
+        return "failed"
+    if row is not None and row.frozen:
+        return "frozen"
+    return state.value
+
+
+def counts(snapshot: Snapshot) -> Counter[State]:
+    return Counter(rules.effective_state(row, snapshot.header) for row in snapshot.rows.values())
+
+
+def stale(snapshot: Snapshot) -> dict[int, str]:
+    """Buckets that are STALE, and why."""
+    return {
+        bucket: stale_reason(row)
+        for bucket, row in sorted(snapshot.rows.items())
+        if rules.effective_state(row, snapshot.header) is State.STALE
+    }
+
+
+def stale_reason(row: PartitionRow) -> str:
+    """Why a row is STALE; one that nobody marked is so by its definition."""
+    return row.reason or "the view's definition changed"
+
+
+def failures(snapshot: Snapshot) -> dict[int, str]:
+    """Buckets that could not be computed, and why."""
+    return {
+        bucket: snapshot.attempts[bucket].last_error or ""
+        for bucket in sorted(snapshot.attempts)
+        if condition(snapshot, bucket) == "failed"
+    }
+
+
+def broken(snapshot: Snapshot) -> tuple[str, ...]:
+    """Files that the last look could not use."""
+    return () if snapshot.look is None else snapshot.look.broken
+
+
+def lag(snapshot: Snapshot, now: int) -> int:
+    """How far the view is behind now: behind its own watermark, or behind a source that has stalled."""
+    header = snapshot.header
+    known = header.watermark if header.source_end is None else header.source_end + 1
+    return now - min(header.watermark, known)
