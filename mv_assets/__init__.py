@@ -1,1 +1,38 @@
 """Self-healing materialized views for the data lake, as Dagster assets computed by Spark."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mv_assets.defs import build_definitions
+    from mv_assets.errors import MvError
+    from mv_assets.project import DeltaTable, IcebergTable, MaterializedView, ParquetTable, Spark
+
+# Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
+_WHERE = {
+    "build_definitions": "mv_assets.defs",
+    "MvError": "mv_assets.errors",
+    "DeltaTable": "mv_assets.project",
+    "IcebergTable": "mv_assets.project",
+    "MaterializedView": "mv_assets.project",
+    "ParquetTable": "mv_assets.project",
+    "Spark": "mv_assets.project",
+}
+
+__all__ = [
+    "DeltaTable",
+    "IcebergTable",
+    "MaterializedView",
+    "MvError",
+    "ParquetTable",
+    "Spark",
+    "build_definitions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

@@ -4,14 +4,14 @@ import os
 
 from dagster import Definitions, in_process_executor
 
-from mv_assets.defs import definitions_of
+from mv_assets.defs import Deployment, definitions_of
 from mv_assets.demo import project_file
 from mv_assets.views.catalog import load
 
 _INTERVAL_S = int(os.environ.get("MV_ASSETS_SENSOR_INTERVAL", "10"))
 
 defs = Definitions.merge(
-    definitions_of(load(project_file(), schemas=False), interval_seconds=_INTERVAL_S),
+    definitions_of(Deployment(load(project_file(), schemas=False)), interval_seconds=_INTERVAL_S),
     # A process, and with local Spark a JVM, a run and not a step.
     Definitions(executor=in_process_executor),
 )

@@ -286,22 +286,21 @@ class DemoRefused(Refused):
     """An event of the demo has nothing to happen to."""
 
 
-class DemoUnwritable(MvError):
-    """The demo's folder can't be written."""
+class HomeUnwritable(MvError):
+    """The folder of all that the embedded defaults write can't be written."""
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__(
-            f"the demo can't be written to {where}: {why}; name another folder with MV_ASSETS_HOME"
-        )
+        super().__init__(f"nothing can be written to {where}: {why}; name another folder with MV_ASSETS_HOME")
 
 
 class HomeInUse(Refused):
-    """Another `mv-assets dev` works on the same home."""
+    """Another `mv-assets dev` works on the same home, or what a killed one has left running."""
 
-    def __init__(self, home: str, pid: int | None) -> None:
-        stop = "stop it with Ctrl-C where it runs" + (f", or with `kill -INT {pid}`" if pid else "")
+    def __init__(self, home: str, pids: Sequence[int]) -> None:
+        stop = f" or with `kill -INT {' '.join(map(str, pids))}`" if pids else ""
         super().__init__(
-            f"mv-assets dev already runs for {home}; {stop}, or name another home with MV_ASSETS_HOME"
+            f"mv-assets dev already runs for {home}; stop it with Ctrl-C where it runs{stop}, "
+            "or name another home with MV_ASSETS_HOME"
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -37,35 +39,30 @@ def dev(ctx: click.Context, port: int) -> None:
     """
     session: Session = ctx.obj
     out = Console(stderr=True, highlight=False, soft_wrap=True)
-    signals = Signals()
+    signals, logs = Signals(), session.home / "logs"
     with ExitStack() as stopped:
         lock = stopped.enter_context(locked(session.home))
         # Mistakes are told before anything runs.
         project = session.catalog(schemas=True).project
         stopped.enter_context(signals.counted())
         environment = _environment(session)
-        logs = session.home / "logs"
+        # Should this process be killed, what it started goes on, and must not get a second one beside it.
+        keep = [lock.descriptor]
         warm = None
         if is_local(project.spark):
             spark_port = free_port()
-            child = spark_server(project.spark, spark_port, environment, logs)
-            warm = WarmSpark(child, spark_port, out.print)
+            server = spark_server(project.spark, spark_port, environment, logs, keep)
+            warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
         ui_port = free_port(port)
-        served = dagster.dagster_dev(ui_port, environment, logs)
-
-        def up(how: dagster.Loaded) -> None:
-            _announce(out, how, ui_port, warm, logs, demo=session.file is None)
-
-        def before_dagster() -> None:
-            if not os.environ.get("DAGSTER_HOME"):
-                dagster.fail_leftovers(Path(environment["DAGSTER_HOME"]))
-
+        served = dagster.dagster_dev(ui_port, environment, logs, keep)
         out.print("starting Dagster" + (" and Spark ..." if warm else " ..."))
         if session.file is None:
             stopped.enter_context(feeding(Demo.here(), out.print))
-        supervisor = Supervisor(served, ui_port, warm, up, out.print, signals)
-        code = supervisor.run(before_dagster, lock)
+        news = _News(out, ui_port, warm, logs, demo=session.file is None)
+        code = Supervisor(served, ui_port, warm, news.up, out.print, signals).run(
+            lambda: _fail_leftovers(environment), lock
+        )
     ctx.exit(code)
 
 
@@ -83,22 +80,39 @@ def _environment(session: Session) -> dict[str, str]:
     }
 
 
-def _announce(
-    out: Console, how: dagster.Loaded, ui_port: int, warm: WarmSpark | None, logs: Path, *, demo: bool
-) -> None:
-    for name, error in how.errors.items():
-        out.print(f"[bold red]{escape(name)} can't be loaded:[/] {escape(error.strip())}")
-        out.print("  mend it, then reload the location in the UI, under Deployment")
-    out.print(f"[bold]Dagster's UI[/]  http://{LOOPBACK}:{ui_port}")
-    if warm is not None:
-        out.print(f"[bold]Spark[/]         {warm.address}")
-    out.print(f"[bold]logs[/]          {_short(logs)}")
-    if demo:
-        out.print(f"[bold]demo[/]          {_short(Demo.here().project)}; a new file every few seconds")
-        out.print("              in another terminal: mv-assets status, then mv-assets demo late")
-        out.print("              or correct, delete, backfill, poison, heal")
-    out.print("Ctrl-C stops all of it")
+def _fail_leftovers(environment: Mapping[str, str]) -> None:
+    """Those of our own home, which is locked; who else uses somebody's own is not known."""
+    if not os.environ.get("DAGSTER_HOME"):
+        dagster.fail_leftovers(Path(environment["DAGSTER_HOME"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What to tell once all is up."""
+
+    out: Console
+    ui_port: int
+    warm: WarmSpark | None
+    logs: Path
+    demo: bool
+
+    def up(self, how: dagster.Loaded) -> None:
+        for name, error in how.errors.items():
+            self.out.print(f"[bold red]{escape(name)} can't be loaded:[/] {escape(error.strip())}")
+            self.out.print("  mend it, then reload the location in the UI, under Deployment")
+        self._line("Dagster's UI", f"http://{LOOPBACK}:{self.ui_port}")
+        if self.warm is not None:
+            self._line("Spark", self.warm.address)
+        self._line("logs", _short(self.logs))
+        if self.demo:
+            self._line("demo", f"{_short(Demo.here().project)}; a new file every few seconds")
+            self._line("", "in another terminal: mv-assets status, then mv-assets demo late,")
+            self._line("", "or correct, delete, backfill, poison, heal")
+        self.out.print("Ctrl-C stops all of it")
+
+    def _line(self, what: str, said: str) -> None:
+        self.out.print(f"[bold]{what:<14}[/]{escape(said)}")
 
 
 def _short(path: Path) -> str:
-    return escape(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

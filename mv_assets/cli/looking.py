@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from mv_assets.cli.session import clock
+from mv_assets.clock import clock
 from mv_assets.refresh.maps import Imagined
 from mv_assets.refresh.watch import Observer, Watch
 from mv_assets.state.store import Store

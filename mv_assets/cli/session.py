@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,16 +13,12 @@ from typing import Any
 
 import click
 
+from mv_assets.clock import clock
 from mv_assets.demo import Demo
 from mv_assets.errors import NoState
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, load
-
-
-def clock() -> int:
-    """Now, in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

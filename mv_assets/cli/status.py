@@ -9,7 +9,8 @@ from rich.markup import escape
 
 from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
-from mv_assets.cli.session import Session, clock, print_json
+from mv_assets.cli.session import Session, print_json
+from mv_assets.clock import clock
 from mv_assets.errors import UnknownView
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State

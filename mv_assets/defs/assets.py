@@ -42,7 +42,7 @@ def view_asset(
         output_required=False,
     )
     def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Staged]]:
-        who = f"Dagster run {context.run_id[:8]}"
+        who = f"Dagster run {context.run.run_id[:8]}"
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = asked(context.run, context.instance, force=config.force)
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
@@ -54,7 +54,8 @@ def view_asset(
                 staged = errand.stage()
             if staged or _is_news(errand, expected):
                 # The IO manager commits before this goes on.
-                yield dg.Output(Staged(errand, _describer(context)))
+                version = dg.DataVersion(context.run.run_id)
+                yield dg.Output(Staged(errand, _describer(context)), data_version=version)
             else:
                 for bucket, result in errand.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)

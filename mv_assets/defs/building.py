@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
@@ -44,19 +45,31 @@ def build_definitions(
     declared = spark if isinstance(spark, Spark) else None
     draft = declare(tables, views, state=state, warehouse=warehouse, spark=declared)
     resource = spark if isinstance(spark, LazyPySparkResource) else None
-    catalog = prepare(draft, schemas=False)
-    return definitions_of(catalog, resource, produced_by=produced_by, interval_seconds=interval_seconds)
+    deployment = Deployment(prepare(draft, schemas=False))
+    return definitions_of(deployment, resource, produced_by=produced_by, interval_seconds=interval_seconds)
 
 
 def definitions_of(
-    catalog: Catalog,
+    deployment: Deployment,
     spark: LazyPySparkResource | None = None,
     *,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int = INTERVAL_S,
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for a project."""
-    deployment, upstream = Deployment(catalog), produced_by or {}
+    with warnings.catch_warnings():
+        # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return _definitions(deployment, spark, produced_by or {}, interval_seconds)
+
+
+def _definitions(
+    deployment: Deployment,
+    spark: LazyPySparkResource | None,
+    upstream: Mapping[str, dg.AssetKey],
+    interval_seconds: int,
+) -> dg.Definitions:
+    catalog = deployment.catalog
     views = list(catalog.views.values())
     used = {name for view in views for name in (view.declared.base, *view.declared.dimensions)}
     starts = {view.name: deployment.start_of(view) for view in views}

@@ -3,6 +3,7 @@
 Dagster reads the types of configs that are made here, so annotations can't be left for later.
 """
 
+import hashlib
 from enum import Enum
 from typing import Any
 
@@ -25,7 +26,7 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
     """The jobs of a project that has views."""
     if not deployment.catalog.views:
         return []
-    views = Enum("ViewName", {name: name for name in deployment.catalog.views})  # type: ignore[misc]
+    views = _names(list(deployment.catalog.views))
     return [
         _job(
             "refresh_view",
@@ -48,6 +49,12 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
             _collect(deployment, views),
         ),
     ]
+
+
+def _names(views: list[str]) -> Any:
+    """The views to choose from. Dagster knows an enum by its name only, so other views have another."""
+    digest = hashlib.blake2b(repr(views).encode(), digest_size=3).hexdigest()
+    return Enum(f"View_{digest}", {name: name for name in views})
 
 
 def _job(name: str, description: str, op: dg.OpDefinition) -> dg.JobDefinition:
@@ -136,7 +143,7 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
             raise dg.Failure(f"nothing was dropped: write {name} into confirm as well", allow_retries=False)
         with as_failures(), _place(deployment, context, spark=False) as place:
             if name in place.store.views():
-                place.manager.drop(name, f"dropped by Dagster run {context.run_id[:8]}")
+                place.manager.drop(name, f"dropped by Dagster run {context.run.run_id[:8]}")
                 report = Garbage(place.store, place.manager, place.warehouse).collect(name)
                 _log(context, report)
             context.instance.wipe_assets([dg.AssetKey(name)])
@@ -194,4 +201,4 @@ def _log(context: dg.OpExecutionContext, report: Report) -> None:
 
 def _place(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Any:
     resource = getattr(context.resources, SPARK) if spark else None
-    return deployment.place(f"Dagster run {context.run_id[:8]}", resource)
+    return deployment.place(f"Dagster run {context.run.run_id[:8]}", resource)

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from mv_assets.clock import clock
-from mv_assets.errors import DemoUnwritable
+from mv_assets.errors import HomeUnwritable
 from mv_assets.project.models import home
 
 DAYS = 14
@@ -63,7 +63,7 @@ class Demo:
         """The project file, with the data of the last two weeks if there was nothing yet.
 
         Raises:
-            DemoUnwritable: the folder can't be written.
+            HomeUnwritable: the folder can't be written.
 
         """
         try:
@@ -72,7 +72,7 @@ class Demo:
             elif not self.project.is_file():
                 self._write_project(self._first_day())
         except OSError as error:
-            raise DemoUnwritable(str(self.root), error.strerror or str(error)) from error
+            raise HomeUnwritable(str(self.root), error.strerror or str(error)) from error
         return self.project
 
     def _make(self, now: int) -> None:

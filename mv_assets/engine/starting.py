@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CONNECT_PORT = 15002
 _ANSWERS_WITHIN_S = 10
+_RESTARTS_WITHIN_S = 45
 # A Connect server that is there already, which `mv-assets dev` names to all that it starts.
 REMOTE = "MV_ASSETS_SPARK_REMOTE"
 
@@ -36,9 +38,12 @@ def start(declared: Spark) -> SparkSession:
         EngineUnavailable: it can't be had.
 
     """
-    remote = declared.remote or (os.environ.get(REMOTE) if is_local(declared) else None)
-    if remote is not None:
-        return attached(remote)
+    warm = os.environ.get(REMOTE) if is_local(declared) else None
+    if warm is not None:
+        # Who names one starts it again if it dies.
+        return attached(warm, patience_s=_RESTARTS_WITHIN_S)
+    if declared.remote is not None:
+        return attached(declared.remote)
     return started(declared.master or "local[*]", declared.conf)
 
 
@@ -100,8 +105,8 @@ def _leave_dead() -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
-def attached(remote: str) -> SparkSession:
-    """A session on a Connect server.
+def attached(remote: str, patience_s: float = 0) -> SparkSession:
+    """A session on a Connect server, which is given some time to come up.
 
     Raises:
         EngineUnavailable: nobody listens there. Spark's own client would try for minutes.
@@ -111,10 +116,15 @@ def attached(remote: str) -> SparkSession:
 
     place = urlsplit(remote)
     host, port = place.hostname or "", place.port or _CONNECT_PORT
-    try:
-        socket.create_connection((host, port), _ANSWERS_WITHIN_S).close()
-    except OSError as error:
-        raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            socket.create_connection((host, port), _ANSWERS_WITHIN_S).close()
+            break
+        except OSError as error:
+            if time.monotonic() >= until:
+                raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
+        time.sleep(0.5)
     return SparkSession.builder.remote(remote).getOrCreate()
 
 

@@ -893,18 +893,6 @@ def test_project_schema_needs_no_project() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["status"], ["plan"], ["explain", "x", "y"], ["mark", "x"], ["adopt", "x"]]
-)
-def test_without_a_project_the_commands_say_how_to_name_one(
-    command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MV_ASSETS_PROJECT", raising=False)
-    result = CliRunner().invoke(main, command)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--project FILE or MV_ASSETS_PROJECT" in result.stderr
-
-
-@pytest.mark.parametrize(
     "command",
     [
         ["status", "nope"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,21 +14,26 @@ from pathlib import Path
 
 _POLL_S = 0.1
 _DEAD_WITHIN_S = 5.0
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(slots=True)
 class Child:
-    """How to start it, and the process while it runs. `wishes` end it: signals, and how long each has."""
+    """How to start it, and the process while it runs. `wishes` end it: signals, and how long each has.
+
+    It inherits the file descriptors in `keep`.
+    """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     log: Path
     wishes: Sequence[tuple[signal.Signals, float]]
+    keep: Sequence[int] = ()
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _begun: bool = False
 
-    def start(self, *keep: int) -> None:
+    def start(self) -> None:
         """Start it, in a group of its own so that a Ctrl-C at the terminal is ours alone."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab" if self._begun else "wb") as log:
@@ -38,7 +44,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=keep,
+                pass_fds=self.keep,
             )
         self._begun = True
 
@@ -53,7 +59,7 @@ class Child:
     def last_lines(self, count: int = 12) -> list[str]:
         """The end of its log."""
         with suppress(OSError):
-            lines = self.log.read_text(errors="replace").splitlines()
+            lines = _COLOUR.sub("", self.log.read_text(errors="replace")).splitlines()
             return [line for line in lines if line.strip()][-count:]
         return []
 
@@ -92,4 +98,15 @@ class Child:
             os.killpg(self._process.pid, 0)
         except (ProcessLookupError, PermissionError):
             return False
-        return True
+        return _anybody(self._process.pid)
+
+
+def _anybody(group: int) -> bool:
+    """Whether more than zombies is left: in a container without an init nobody takes those away."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            state, _parent, its_group = stat.read_text().rpartition(") ")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    # Elsewhere than on Linux there is nothing to read.
+    return not Path("/proc/self/stat").exists()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -17,10 +18,10 @@ from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.ports import LOOPBACK
 
 # It ends its runs, its code servers and then itself.
-_WISHES = ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0))
+_WISHES = ((signal.SIGINT, 12.0), (signal.SIGTERM, 3.0))
 _ANSWERS_WITHIN_S = 5.0
 _QUERY = """{ workspaceOrError { ... on Workspace { locationEntries {
-    name loadStatus locationOrLoadError { ... on PythonError { message } } } } } }"""
+    name loadStatus locationOrLoadError { ... on PythonError { message causes { message } } } } } } }"""
 
 
 def home(given: str | None, ours: Path) -> Path:
@@ -33,7 +34,7 @@ def home(given: str | None, ours: Path) -> Path:
     return ours
 
 
-def dagster_dev(port: int, environment: Mapping[str, str], folder: Path) -> Child:
+def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]) -> Child:
     """`dagster dev`; `folder` is that of its log."""
     workspace = Path("workspace.yaml")
     what = ["-w", str(workspace)] if workspace.is_file() else ["-m", "mv_assets.definitions"]
@@ -44,6 +45,7 @@ def dagster_dev(port: int, environment: Mapping[str, str], folder: Path) -> Chil
         environment,
         folder / "dagster.log",
         _WISHES,
+        keep,
     )
 
 
@@ -66,8 +68,14 @@ def loaded(port: int) -> Loaded | None:
             entries = json.load(answer)["data"]["workspaceOrError"]["locationEntries"]
         if all(entry["loadStatus"] == "LOADED" for entry in entries):
             found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}
-            return Loaded({name: said["message"] for name, said in found.items() if "message" in said})
+            return Loaded({name: _root(said) for name, said in found.items() if "message" in said})
     return None
+
+
+def _root(error: Mapping[str, Any]) -> str:
+    """What went wrong in the user's code; the rest is how Dagster came there."""
+    chain: list[Mapping[str, str]] = [error, *(error["causes"] or [])]
+    return chain[-1]["message"]
 
 
 def fail_leftovers(home: Path) -> int:

@@ -9,19 +9,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mv_assets.errors import HomeInUse
+from mv_assets.errors import HomeInUse, HomeUnwritable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lock:
-    """A lock that is held. Who inherits `descriptor` holds it too."""
+    """A lock that is held. Who inherits `descriptor` holds it too, should this process be killed."""
 
     descriptor: int
+    _noted: tuple[int | None, ...] = ()
 
     def note(self, *pids: int | None) -> None:
         """Who holds it, for the message that others get."""
-        os.ftruncate(self.descriptor, 0)
-        os.pwrite(self.descriptor, " ".join(str(pid) for pid in pids if pid is not None).encode(), 0)
+        if pids != self._noted:
+            os.ftruncate(self.descriptor, 0)
+            os.pwrite(self.descriptor, " ".join(str(pid) for pid in pids if pid is not None).encode(), 0)
+            self._noted = pids
 
 
 @contextmanager
@@ -30,16 +33,20 @@ def locked(home: Path) -> Iterator[Lock]:
 
     Raises:
         HomeInUse: somebody else does.
+        HomeUnwritable: it can't be made.
 
     """
-    home.mkdir(parents=True, exist_ok=True)
     path = home / "dev.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise HomeUnwritable(str(home), error.strerror or str(error)) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise HomeInUse(str(home), _holder(path)) from None
+            raise HomeInUse(str(home), _holders(path)) from None
         lock = Lock(descriptor)
         lock.note(os.getpid())
         yield lock
@@ -47,13 +54,12 @@ def locked(home: Path) -> Iterator[Lock]:
         os.close(descriptor)
 
 
-def _holder(path: Path) -> int | None:
-    """The first of those noted that lives: if the first was killed, what it started may not have been."""
+def _holders(path: Path) -> list[int]:
+    """Whom to stop: the first that was noted, or if that was killed, what it has left running."""
     with suppress(OSError, ValueError):
-        for pid in map(int, path.read_text().split()):
-            if _lives(pid):
-                return pid
-    return None
+        first, *others = map(int, path.read_text().split())
+        return [first] if _lives(first) else [pid for pid in others if _lives(pid)]
+    return []
 
 
 def _lives(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -18,12 +18,14 @@ from mv_assets.project import Spark
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-_WISHES = ((signal.SIGTERM, 8.0),)
+_WISHES = ((signal.SIGTERM, 4.0),)
 _LONGEST_PAUSE_S = 30.0
 _CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
 
 
-def spark_server(declared: Spark, port: int, environment: Mapping[str, str], folder: Path) -> Child:
+def spark_server(
+    declared: Spark, port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]
+) -> Child:
     """The server, with the project's settings; `folder` is that of its log."""
     with as_file(files("mv_assets.cli.serving").joinpath("log4j2.properties")) as logging:
         quiet = f"-Dlog4j2.configurationFile={logging.as_uri()}"
@@ -48,6 +50,7 @@ def spark_server(declared: Spark, port: int, environment: Mapping[str, str], fol
         {**environment, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
         folder / "spark.log",
         _WISHES,
+        keep,
     )
 
 

@@ -75,18 +75,17 @@ class Supervisor:
                 self.spark.start()
             before_dagster()
             stopped.callback(self.dagster.stop, self.signals.hurry)
-            # If this process is killed, Dagster goes on, and must not get a second one beside it.
-            self.dagster.start(lock.descriptor)
-            lock.note(os.getpid(), self.dagster.pid)
-            code = self._watch()
+            self.dagster.start()
+            code = self._watch(lock)
             self.say("stopping ... (once more: at once)" if self.signals.asked() else "stopping the rest ...")
         return code
 
-    def _watch(self) -> int:
+    def _watch(self, lock: Lock) -> int:
         announced = False
         while not self.signals.asked():
             if self.spark is not None:
                 self.spark.check()
+            lock.note(os.getpid(), self.dagster.pid, None if self.spark is None else self.spark.child.pid)
             if (code := self.dagster.exit_code()) is not None:
                 self.say(
                     f"[bold red]Dagster ended by itself (exit code {code})[/]; the end of {self.dagster.log}:"

@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.instance.ref import InstanceRef
+
+from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving.lock import locked
+from mv_assets.cli.serving.ports import free_port, listens
+from mv_assets.demo import Demo
+from mv_assets.errors import HomeInUse
+
+PATIENCE_S = 240
+NO_SPARK = "spark: {remote: 'sc://127.0.0.1:9'}\n"
+
+
+class Dev:
+    """A real `mv-assets dev` in a folder of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+        self.folder = folder
+        self.home = folder / ".mv_assets"
+        self.demo = Demo(self.home / "demo")
+        ours = ("MV_ASSETS_", "DAGSTER_")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        self._said = folder / "said.txt"
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(  # noqa: S603 - our own command
+                [str(Path(sys.executable).with_name("mv-assets")), *arguments],
+                cwd=folder,
+                env={**inherited, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self._said.read_text(errors="replace")
+
+    def until(self, what: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not what():
+            assert time.monotonic() < deadline, self.said()
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.2)
+
+    def ended(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+    def descendants(self) -> dict[int, str]:
+        """All processes that it started, and those that they did, with their commands."""
+        parents, names = dict[int, int](), dict[int, str]()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                stat = (folder / "stat").read_text().rpartition(") ")[2].split()
+                if stat[0] != "Z":
+                    parents[int(folder.name)] = int(stat[1])
+                    names[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        found, last = {self.process.pid}, set[int]()
+        while found != last:
+            last = set(found)
+            found |= {pid for pid, parent in parents.items() if parent in found}
+        return {pid: names[pid] for pid in found - {self.process.pid}}
+
+    def spark(self) -> int | None:
+        """The process id of the warm Spark."""
+        return next((pid for pid, name in self.descendants().items() if "SparkConnectServer" in name), None)
+
+
+@contextmanager
+def dev(folder: Path, *arguments: str, **environment: str) -> Iterator[Dev]:
+    started = Dev(folder, *(arguments or ("dev", "--port", str(free_port()))), **environment)
+    try:
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.process.send_signal(signal.SIGTERM)
+            started.ended()
+
+
+def alive(pids: dict[int, str]) -> dict[int, str]:
+    """Those that still run; a number that another command has got since counts as gone."""
+    found = {}
+    for pid, name in pids.items():
+        with suppress(OSError):
+            if (Path("/proc") / str(pid) / "cmdline").read_text().replace("\0", " ") == name:
+                found[pid] = name
+    return found
+
+
+def asked(address: str, query: str) -> dict[str, object]:
+    body = json.dumps({"query": query}).encode()
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{address}/graphql", body, headers)  # noqa: S310 - the address is ours
+    with urlopen(request, timeout=30) as answer:  # noqa: S310 - the address is ours
+        found: dict[str, object] = json.load(answer)["data"]
+        return found
+
+
+def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with dev(tmp_path) as running:
+        running.until(lambda: "Ctrl-C stops all of it" in running.said())
+        (ui,) = re.findall(r"http://127\.0\.0\.1:\d+", running.said())
+        (port,) = re.findall(r"sc://127\.0\.0\.1:(\d+)", running.said())
+        assert "can't be loaded" not in running.said()
+        assert asked(ui, "{ version }")["version"]
+        assert listens(int(port))
+
+        # The demo grows.
+        before = set(running.demo.trips.rglob("*.parquet"))
+        running.until(lambda: set(running.demo.trips.rglob("*.parquet")) - before)
+
+        # What is served is this home's, and nobody else can serve it meanwhile.
+        with dev(tmp_path_of(tmp_path, "other"), "dev", MV_ASSETS_HOME=str(running.home)) as second:
+            assert second.ended() == 2
+            assert f"kill -INT {running.process.pid}" in second.said()
+
+        # A Spark that dies comes back, where it was.
+        spark = running.spark()
+        assert spark is not None
+        os.kill(spark, signal.SIGKILL)
+        running.until(lambda: "Spark is back" in running.said())
+        assert listens(int(port))
+        assert running.spark() not in (None, spark)
+
+        started = running.descendants()
+        assert any("dagster" in name for name in started.values())
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended() == 0
+        deadline = time.monotonic() + PATIENCE_S
+        while alive(started) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert alive(started) == {}
+        assert not listens(int(port))
+        assert {path.name for path in (running.home / "logs").iterdir()} == {"dagster.log", "spark.log"}
+        assert (running.home / "dagster" / "history" / "runs.db").is_file()
+
+
+def tmp_path_of(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
+
+
+def test_mistakes_in_the_project_are_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "project.yaml").write_text("tabels: []\n")
+    with dev(tmp_path, "--project", "project.yaml", "dev") as running:
+        assert running.ended() == 2
+    assert "did you mean tables?" in running.said()
+    assert not (running.home / "logs").exists()
+
+
+def test_a_spark_that_can_not_start_is_one_sentence(tmp_path: Path) -> None:
+    with dev(tmp_path, JAVA_HOME=str(tmp_path / "nowhere")) as running:
+        assert running.ended() == 1
+    assert "Spark is not available" in running.said()
+    assert "it needs Java 17 or newer" in running.said()
+    assert "Traceback" not in running.said()
+
+
+def test_a_dagster_that_ends_by_itself_is_shown_with_what_it_said(tmp_path: Path) -> None:
+    (tmp_path / "project.yaml").write_text(NO_SPARK)
+    options = ("--project", "project.yaml", "dev", "--port", str(free_port()))
+    with dev(tmp_path, *options, DAGSTER_HOME="not/absolute") as running:
+        assert running.ended() == 1
+    assert "Dagster ended by itself" in running.said()
+    assert "must be an absolute path" in running.said()
+    # Somebody's own home is left as it is.
+    assert not (running.home / "dagster").exists()
+
+
+def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "project.yaml").write_text(NO_SPARK)
+    (tmp_path / "broken.py").write_text("raise ValueError('the moon is full')\n")
+    (tmp_path / "workspace.yaml").write_text("load_from:\n  - python_file: broken.py\n")
+    options = ("--project", "project.yaml", "dev", "--port", str(free_port()))
+    with dev(tmp_path, *options) as running:
+        running.until(lambda: "Ctrl-C stops all of it" in running.said())
+        assert "broken.py can't be loaded: ValueError: the moon is full" in running.said()
+        assert "sc://" not in running.said()
+        running.process.send_signal(signal.SIGTERM)
+        assert running.ended() == 0
+
+
+# Dagster's home
+
+
+def test_both_dagster_yaml_say_the_same_and_keep_runs_at_the_same_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = Path(__file__).parents[2] / "dagster.yaml"
+    given = yaml.safe_load(top.read_text())
+    for places in ("storage", "local_artifact_storage", "compute_logs"):
+        del given[places]
+    assert given == yaml.safe_load(files("mv_assets.cli.serving").joinpath("dagster.yaml").read_text())
+
+    monkeypatch.chdir(tmp_path)
+    Path("dagster.yaml").write_text(top.read_text())
+    home = dagster.home(None, tmp_path / ".mv_assets" / "dagster")
+    plain, ours = InstanceRef.from_dir(str(tmp_path)), InstanceRef.from_dir(str(home))
+    assert plain.settings == ours.settings
+    for part in ("local_artifact_storage_data", "compute_logs_data", "storage_data"):
+        first, second = getattr(plain, part), getattr(ours, part)
+        assert (first.module_name, first.class_name) == (second.module_name, second.class_name)
+        at = yaml.safe_load(first.config_yaml)["base_dir"]
+        assert str((tmp_path / at).absolute()) == yaml.safe_load(second.config_yaml)["base_dir"]
+
+
+def test_runs_that_a_killed_dagster_left_behind_are_failed(tmp_path: Path) -> None:
+    home = dagster.home(None, tmp_path / "dagster")
+    assert dagster.fail_leftovers(home) == 0
+    with DagsterInstance.from_config(str(home)) as instance:
+        for status in (DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.SUCCESS):
+            instance.add_run(DagsterRun(job_name="refresh", run_id=status.value, status=status))
+    assert dagster.fail_leftovers(home) == 2
+    with DagsterInstance.from_config(str(home)) as instance:
+        found = {run.run_id: run.status.value for run in instance.get_runs()}
+    assert found == {"STARTED": "FAILURE", "STARTING": "FAILURE", "SUCCESS": "SUCCESS"}
+
+
+def test_what_a_killed_dev_has_left_running_holds_its_home(tmp_path: Path) -> None:
+    with locked(tmp_path) as lock:
+        left = subprocess.Popen(["sleep", "600"], pass_fds=[lock.descriptor])  # noqa: S607
+        dead = subprocess.Popen(["true"])  # noqa: S607
+        dead.wait()
+        lock.note(dead.pid, left.pid)
+    with pytest.raises(HomeInUse, match=f"kill -INT {left.pid}`"), locked(tmp_path):
+        pass
+    left.kill()
+    left.wait()
+    with locked(tmp_path):
+        pass
+
+
+def test_a_port_that_is_taken_is_passed_over() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_port(port) > port
+        assert listens(port)

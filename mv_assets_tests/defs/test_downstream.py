@@ -1,0 +1,82 @@
+"""A user's own assets below a view: they are given its rows, and only those that can be trusted."""
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from mv_assets_tests.defs.desk import Desk, failure_of
+from mv_assets_tests.lake import day, view
+
+Make = Callable[..., Desk]
+READ: dict[str, list[tuple[object, ...]]] = {}
+DAYS = dg.DailyPartitionsDefinition("1970-01-01", timezone="UTC")
+WEEKS = dg.WeeklyPartitionsDefinition("1970-01-05", timezone="UTC", day_offset=1)
+
+
+def _mine() -> dg.Definitions:
+    READ.clear()
+
+    @dg.asset(partitions_def=DAYS)
+    def daily(context: dg.AssetExecutionContext, v) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        READ[context.partition_key] = [tuple(row) for row in v.orderBy("hour").collect()]
+
+    @dg.asset(partitions_def=WEEKS)
+    def weekly(context: dg.AssetExecutionContext, v) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        READ[f"week {context.partition_key}"] = [tuple(row) for row in v.collect()]
+
+    @dg.asset
+    def whole(v) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        READ["whole"] = [tuple(row) for row in v.collect()]
+
+    return dg.Definitions(assets=[daily, weekly, whole])
+
+
+def test_an_asset_gets_the_rows_of_its_partition(office: Make) -> None:
+    made = office(extra=_mine())
+    made.settle()
+    assert made.execute([dg.AssetKey("daily")], "1970-01-02", {}).success
+    assert [row[1] for row in READ["1970-01-02"]] == [1, 1]
+
+
+def test_an_asset_of_coarser_partitions_gets_them_together(office: Make) -> None:
+    made = office(extra=_mine(), days=tuple(range(12)))
+    made.settle()
+    assert made.execute([dg.AssetKey("weekly")], "1970-01-05", {}).success
+    assert len(READ["week 1970-01-05"]) == 14
+
+
+def test_an_asset_without_partitions_gets_all_that_is_complete(office: Make) -> None:
+    made = office(extra=_mine())
+    made.settle()
+    assert made.execute([dg.AssetKey("whole")], None, {}).success
+    assert len(READ["whole"]) == 8
+
+
+def test_a_stale_bucket_is_not_given_away(office: Make) -> None:
+    made = office(extra=_mine())
+    made.settle()
+    made.refinery.write("late.parquet", [day(1)])
+    made.tick()
+    result = made.execute([dg.AssetKey("daily")], "1970-01-02", {})
+    assert not result.success
+    assert "1970-01-02 of view v can't be trusted now: STALE" in _cause(result)
+    assert made.execute([dg.AssetKey("daily")], "1970-01-03", {}).success
+
+
+def test_a_bucket_that_was_never_computed_is_not_an_empty_one(office: Make) -> None:
+    made = office(extra=_mine())
+    made.settle()
+    result = made.execute([dg.AssetKey("daily")], "1970-01-09", {})
+    assert not result.success
+    assert "never computed" in _cause(result)
+
+
+def test_an_empty_bucket_has_the_columns_of_the_others(office: Make) -> None:
+    made = office(view(sql="SELECT at AS hour, x FROM events WHERE x <> 1"), extra=_mine())
+    made.settle()
+    assert made.execute([dg.AssetKey("daily")], "1970-01-02", {}).success
+    assert READ["1970-01-02"] == []
+
+
+def _cause(result: dg.ExecuteInProcessResult) -> str:
+    return failure_of(result)

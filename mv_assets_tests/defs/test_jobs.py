@@ -1,0 +1,113 @@
+"""The launchpad's jobs, and the checks that people make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+
+from mv_assets_tests.defs.desk import Desk, failure_of
+from mv_assets_tests.lake import day, view
+
+Make = Callable[..., Desk]
+
+
+def test_refresh_view_fills_a_view_and_tells_of_it(office: Make) -> None:
+    made = office()
+    assert made.job("refresh_view", view="v").success
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert len(made.materialized("v")) == 4
+
+
+def test_refresh_view_of_a_range_leaves_the_rest(office: Make) -> None:
+    made = office()
+    assert made.job("refresh_view", view="v", first="1970-01-02", last="1970-01-03").success
+    assert made.refinery.states(0, 1, 2, 3) == "-VV-"
+
+
+def test_a_forced_refresh_really_computes(office: Make) -> None:
+    made = office()
+    made.settle()
+    before = made.generations()
+    assert made.job("refresh_view", view="v", first="1970-01-02", force=True).success
+    after = made.generations()
+    assert [number for number in before if before[number] != after[number]] == [1]
+
+
+def test_refresh_view_says_what_failed(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.damage("day-1.parquet")
+    result = made.job("refresh_view", view="v")
+    assert not result.success
+    assert "v 1970-01-02" in failure_of(result)
+
+
+def test_refresh_view_covers_more_only_if_told_to(office: Make) -> None:
+    made = office(view(start="1970-01-03"))
+    refused = made.job("refresh_view", view="v", first="1970-01-02")
+    assert not refused.success
+    assert "1970-01-02" in failure_of(refused)
+    assert made.job("refresh_view", view="v", first="1970-01-02", extend=True).success
+    made.load()
+    made.refinery.write("late.parquet", [day(1)])
+    assert made.settle() == ["v 1970-01-02", "v 1970-01-03..1970-01-04"]
+
+
+@pytest.mark.parametrize("config", [{"view": "nobody"}, {}, {"view": "v", "force": "perhaps"}])
+def test_a_config_that_makes_no_sense_is_refused_before_anything_runs(
+    office: Make, config: dict[str, object]
+) -> None:
+    made = office()
+    with pytest.raises(dg.DagsterInvalidConfigError):
+        made.job("refresh_view", **config)
+
+
+def test_drop_view_wants_to_hear_the_name_twice(office: Make) -> None:
+    made = office()
+    made.settle()
+    refused = made.job("drop_view", view="v")
+    assert not refused.success
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert made.job("drop_view", view="v", confirm="v").success
+    assert made.refinery.states(0, 1, 2, 3) == "----"
+    assert made.materialized("v") == {}
+    assert made.settle() == ["v 1970-01-01..1970-01-04"]
+
+
+def test_an_audit_finds_what_was_tampered_with_and_the_sensor_mends_it(office: Make) -> None:
+    made = office()
+    made.settle()
+    assert made.job("audit_view", view="v", sample=0).success
+    generation = made.generations()[1]
+    for file in (made.refinery.folder / "warehouse" / "v" / str(generation)).glob("*.parquet"):
+        file.unlink()
+    result = made.job("audit_view", view="v", sample=0)
+    assert not result.success
+    told = made.check("v", "matches_base")
+    assert told is not None
+    assert not told.passed
+    assert made.settle() == ["v 1970-01-01..1970-01-04"]
+    assert made.job("audit_view", view="v", sample=0).success
+
+
+def test_garbage_is_collected(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.materialize("v", "1970-01-01", "1970-01-04")
+    assert made.job("collect_garbage", dry_run=True).success
+    assert made.job("collect_garbage").success
+
+
+@pytest.mark.parametrize("name", ["no_stale_buckets", "no_failed_buckets", "fresh", "matches_base"])
+def test_every_check_can_be_made_by_hand(office: Make, name: str) -> None:
+    made = office()
+    made.settle()
+    key = dg.AssetCheckKey(dg.AssetKey("v"), name)
+    job = made.repository.get_implicit_global_asset_job_def()
+    subset = job.get_subset(asset_selection=set(), asset_check_selection={key})
+    result = subset.execute_in_process(instance=made.instance, raise_on_error=False)
+    assert result.success
+    (evaluation,) = result.get_asset_check_evaluations()
+    assert evaluation.passed

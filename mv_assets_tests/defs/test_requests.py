@@ -1,0 +1,221 @@
+"""What a sensor asks for: each bucket once, again after a while, and never what somebody else asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+from dagster import DagsterRunStatus
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+from dagster._core.test_utils import create_run_for_test
+
+from mv_assets.buckets import DAY, MINUTE
+from mv_assets_tests.defs.desk import Desk, failure_of, name_of
+from mv_assets_tests.lake import day, through, view
+
+Make = Callable[..., Desk]
+
+
+def asked(made: Desk) -> list[str]:
+    return [name_of(request) for request in made.tick().run_requests or ()]
+
+
+def queue(made: Desk, request: dg.RunRequest, status: DagsterRunStatus = DagsterRunStatus.NOT_STARTED) -> str:
+    """A run that was asked for and is not executed yet."""
+    tags = dict(request.tags)
+    if request.partition_key:
+        tags["dagster/partition"] = request.partition_key
+    run = create_run_for_test(
+        made.instance,
+        job_name="__ASSET_JOB",
+        tags={**tags, "dagster/run_key": request.run_key or ""},
+        asset_selection=frozenset(request.asset_selection or ()),
+        status=status,
+    )
+    return str(run.run_id)
+
+
+def today(made: Desk) -> None:
+    """Let the project's clock be the one that Dagster stamps its runs with."""
+    made.refinery.clock.now = time.time_ns() // 1_000_000
+
+
+def test_what_was_asked_for_is_not_asked_for_again(office: Make) -> None:
+    made = office()
+    (request,) = made.tick().run_requests or ()
+    queue(made, request)
+    assert asked(made) == []
+
+
+def test_a_tick_whose_daemon_died_asks_for_the_same_by_the_same_key(office: Make) -> None:
+    made = office()
+    (first,) = made.tick(lost=True).run_requests or ()
+    (second,) = made.tick().run_requests or ()
+    assert first.run_key == second.run_key
+
+
+def test_what_a_person_asked_for_is_left_to_them(office: Make) -> None:
+    made = office()
+    tags = {
+        "dagster/asset_partition_range_start": "1970-01-02",
+        "dagster/asset_partition_range_end": "1970-01-03",
+    }
+    queue(made, dg.RunRequest(asset_selection=[dg.AssetKey("v")], tags=tags), DagsterRunStatus.STARTED)
+    assert asked(made) == ["v 1970-01-01", "v 1970-01-04"]
+
+
+def test_what_a_backfill_will_come_to_is_left_to_it(office: Make) -> None:
+    made = office()
+    backfill = PartitionBackfill.from_asset_partitions(
+        backfill_id="b",
+        asset_graph=made.repository.asset_graph,
+        partition_names=["1970-01-01", "1970-01-02", "1970-01-03"],
+        asset_selection=[dg.AssetKey("v")],
+        backfill_timestamp=made.refinery.clock() / 1_000,
+        tags={},
+        dynamic_partitions_store=made.instance,
+        all_partitions=False,
+        title=None,
+        description=None,
+        run_config=None,
+    )
+    made.instance.add_backfill(backfill)
+    assert asked(made) == ["v 1970-01-04"]
+    made.instance.update_backfill(backfill.with_status(BulkActionStatus.COMPLETED))  # type: ignore[no-untyped-call]
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+
+
+def test_runs_that_end_without_effect_are_asked_for_again_later_and_later(office: Make) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    keys = set()
+    for attempt in range(3):
+        (request,) = made.tick().run_requests or ()
+        keys.add(request.run_key)
+        queue(made, request, DagsterRunStatus.CANCELED)
+        made.refinery.clock.now = _ended(made) + (10_000 << attempt) - 1
+        assert asked(made) == []
+        made.refinery.clock.now += 2
+    assert len(keys) == 3
+
+
+def _ended(made: Desk) -> int:
+    (record,) = made.instance.get_run_records(limit=1)
+    return int((record.end_time or record.update_timestamp.timestamp()) * 1_000)
+
+
+def test_a_failed_bucket_backs_off_and_the_others_go_on(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.damage("day-1.parquet")
+    (request,) = made.tick().run_requests or ()
+    assert not made.run(request).success
+    made.refinery.write("late.parquet", [day(3)])
+    assert asked(made) == ["v 1970-01-04"]
+    made.refinery.clock.now += 10_000
+    assert "v 1970-01-02" in asked(made)
+
+
+def test_no_more_runs_of_a_view_stand_ready_than_can_be_used(office: Make) -> None:
+    made = office(view(max_buckets_per_run=1))
+    first = made.tick().run_requests or ()
+    assert [name_of(request) for request in first] == ["v 1970-01-01", "v 1970-01-02"]
+    queue(made, first[0])
+    assert asked(made) == ["v 1970-01-02"]
+
+
+def test_a_run_that_died_without_a_word_is_ended_and_its_work_asked_for_again(office: Make) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    (request,) = made.tick().run_requests or ()
+    run = queue(made, request, DagsterRunStatus.STARTED)
+    made.refinery.clock.now += 4 * MINUTE
+    assert asked(made) == []
+    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
+    made.refinery.clock.now += 2 * MINUTE
+    made.tick()
+    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+
+
+def test_a_broken_table_is_an_error_of_its_views_only(office: Make) -> None:
+    made = office(dimensions=["zones"])
+    made.refinery.write("zones.parquet", through(0), table="zones")
+    joined = view("w", dimensions=["zones"], sql=_JOINED)
+    made.refinery.declare(view(), joined)
+    made.load()
+    (made.refinery.folder / "zones" / "zones.parquet").unlink()
+    (made.refinery.folder / "zones").rmdir()
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+    told = made.check("w", "no_failed_buckets")
+    assert told is not None
+    assert not told.passed
+    assert "zones" in (told.description or "")
+
+
+_JOINED = """
+SELECT date_trunc('hour', e.at) AS hour, count(*) AS n FROM events e JOIN zones z ON e.x = z.x GROUP BY ALL
+"""
+
+
+def test_what_the_command_line_committed_is_told_to_dagster(office: Make) -> None:
+    made = office()
+    made.refinery.run()
+    found = made.tick()
+    assert not found.run_requests
+    told = made.materialized("v")
+    assert sorted(told) == ["1970-01-01", "1970-01-02", "1970-01-03", "1970-01-04"]
+    assert told["1970-01-01"].metadata["outcome"].value == "found in the map"
+    again = made.tick()
+    assert not again.asset_events
+
+
+def test_what_a_run_told_is_not_told_twice(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.cursors.clear()
+    told = [event for event in made.tick().asset_events if isinstance(event, dg.AssetMaterialization)]
+    assert told == []
+
+
+def test_a_changed_bucket_is_observed_and_the_check_says_why(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.write("late.parquet", [day(1)])
+    found = made.tick()
+    observed = [event.partition for event in found.asset_events if isinstance(event, dg.AssetObservation)]
+    assert observed == ["1970-01-02"]
+    told = made.check("v", "no_stale_buckets")
+    assert told is not None
+    assert not told.passed
+    assert "late.parquet" in (told.description or "")
+    made.settle()
+    healed = made.check("v", "no_stale_buckets")
+    assert healed is not None
+    assert healed.passed
+
+
+@pytest.mark.parametrize(("width", "days"), [("15m", 1), ("6h", 3), ("1d", 3), ("1w", 15), ("1mo", 32)])
+def test_buckets_of_every_width_are_partitions_with_the_same_keys(
+    office: Make, width: str, days: int
+) -> None:
+    sql = "SELECT date_trunc('minute', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
+    made = office(view(bucket=width, sql=sql, max_buckets_per_run=10_000), days=tuple(range(days)))
+    asked_for = made.settle(most=4)
+    buckets, end = made.refinery.catalog.view("v").buckets, days * DAY
+    due = [bucket for bucket in buckets.between(0, end) if buckets.next(bucket) <= end]
+    first, last = buckets.key(due[0]), buckets.key(due[-1])
+    assert asked_for == [f"v {first}" + (f"..{last}" if last != first else "")]
+    assert set(made.materialized("v")) == set(map(buckets.key, due))
+
+
+def test_a_frozen_bucket_fails_nobodys_run(office: Make) -> None:
+    made = office(view(on_base_delete="freeze"))
+    made.settle()
+    made.refinery.remove("day-1.parquet")
+    assert made.settle() == []
+    result = made.materialize("v", "1970-01-02")
+    assert not result.success
+    assert "frozen" in failure_of(result)

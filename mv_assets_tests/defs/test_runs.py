@@ -1,0 +1,130 @@
+"""Runs of a view's asset: what the sensor asks for, and what a person does in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+
+from mv_assets_tests.defs.desk import Desk, failure_of, name_of
+from mv_assets_tests.lake import day, through, view
+
+Make = Callable[..., Desk]
+SUMS = "SELECT date_trunc('hour', at) AS hour, sum(x) AS n FROM events GROUP BY ALL"
+
+
+def test_a_cold_view_is_filled_by_one_ranged_run(office: Make) -> None:
+    made = office()
+    assert made.settle() == ["v 1970-01-01..1970-01-04"]
+    assert sorted(made.materialized("v")) == ["1970-01-01", "1970-01-02", "1970-01-03", "1970-01-04"]
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+
+
+def test_a_late_file_is_one_bucket_of_every_view_above_it(office: Make) -> None:
+    made = office(view(), view("w", base="v", sql="SELECT hour, n FROM v", bucket="1d"))
+    assert made.settle() == ["v 1970-01-01..1970-01-04", "w 1970-01-01..1970-01-04"]
+    made.refinery.write("late.parquet", [day(1)])
+    assert made.settle() == ["v 1970-01-02", "w 1970-01-02"]
+
+
+def test_a_person_who_materializes_what_is_valid_gets_it_computed_again(office: Make) -> None:
+    made = office()
+    made.settle()
+    before = made.generations()
+    assert made.materialize("v", "1970-01-02", "1970-01-03").success
+    after = made.generations()
+    assert [b for b in before if after[b] != before[b]] == [1, 2]
+    assert made.settle() == []
+
+
+def test_a_machine_that_asks_for_what_is_valid_gets_nothing_computed(office: Make) -> None:
+    made = office()
+    made.settle()
+    before = made.generations()
+    assert made.materialize("v", "1970-01-02", tags={"dagster/schedule_name": "nightly"}).success
+    assert made.materialize("v", "1970-01-02", config={"force": False}).success
+    assert made.generations() == before
+
+
+def test_a_damaged_file_is_a_run_that_fails_and_names_it(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.damage("day-1.parquet")
+    (request,) = made.tick().run_requests or ()
+    assert name_of(request) == "v 1970-01-02"
+    said = failure_of(made.run(request))
+    assert "1970-01-02 failed" in said
+    assert "day-1.parquet" in said
+
+
+def test_only_what_failed_of_a_range_is_missing(office: Make) -> None:
+    made = office(view(sql=SUMS))
+    made.refinery.spoil("day-1.parquet", "x")
+    (request,) = made.tick().run_requests or ()
+    result = made.run(request)
+    assert not result.success
+    assert "1 of 4 buckets of v are not up to date" in failure_of(result)
+    told = made.materialized("v")
+    assert sorted(told) == ["1970-01-01", "1970-01-03", "1970-01-04"]
+    assert told["1970-01-01"].metadata["operation"].value == "APPEND"
+    assert "dagster/input_event_pointer/events" in (told["1970-01-01"].tags or {})
+
+
+def test_healing_a_file_is_asked_for_at_once(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.damage("day-1.parquet")
+    made.settle()
+    made.refinery.write("day-1.parquet", through(1), 7)
+    assert made.settle() == ["v 1970-01-02"]
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+
+
+def test_a_bucket_whose_inputs_turned_out_equal_needs_no_run(office: Make) -> None:
+    made = office()
+    made.settle()
+    kept = made.refinery.remove("day-1.parquet")
+    made.refinery.look()
+    (made.refinery.folder / "events" / "day-1.parquet").write_bytes(kept)
+    made.tick()
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert made.settle() == []
+
+
+def test_re_executing_a_failed_run_tries_what_failed_whatever_its_backoff(office: Make) -> None:
+    made = office(view(sql=SUMS))
+    made.refinery.spoil("day-1.parquet", "x")
+    first = [made.run(request) for request in made.tick().run_requests or ()]
+    (failed,) = [result for result in first if not result.success]
+    before = made.generations()
+    made.refinery.clock.now += 1
+    again = made.materialize("v", "1970-01-01", "1970-01-04", tags={"dagster/parent_run_id": failed.run_id})
+    assert not again.success
+    assert "1 of 4 buckets" in failure_of(again)
+    after = made.generations()
+    assert [after[b] == before[b] for b in (0, 2, 3)] == [True] * 3
+
+
+def test_metadata_tells_of_the_bucket_and_once_of_the_view(office: Make) -> None:
+    made = office()
+    made.settle()
+    told = made.materialized("v")
+    bucket = {name: value.value for name, value in told["1970-01-02"].metadata.items()}
+    assert (bucket["operation"], bucket["rows"], bucket["segments"]) == ("APPEND", 2, 1)
+    assert "partition_map" not in bucket
+    last = told["1970-01-04"].metadata
+    assert last["watermark"].value == "1970-01-05T00:00:00Z"
+    assert str(last["partition_map"].value).startswith("![partition map](data:image/svg+xml;base64,")
+    columns = last["dagster/column_schema"].value
+    assert isinstance(columns, dg.TableSchema)
+    assert [column.name for column in columns.columns] == ["hour", "n"]
+
+
+def test_a_bucket_that_lies_in_no_data_yet_is_computed_for_a_person_only(office: Make) -> None:
+    made = office(days=(0, 1))
+    made.refinery.write("more.parquet", [day(2, 1)])
+    assert made.settle() == ["v 1970-01-01..1970-01-02"]
+    assert made.materialize("v", "1970-01-03").success
+    assert made.refinery.states(0, 1, 2) == "VVV"
+    made.refinery.write("rest.parquet", through(2))
+    assert made.settle() == ["v 1970-01-03"]
