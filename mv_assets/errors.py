@@ -229,7 +229,7 @@ class NotValid(MvError):
     def __init__(self, view: str, bucket: str, why: str, others: int) -> None:
         more = f" (and {others} more)" if others else ""
         super().__init__(
-            f"bucket {bucket}{more} of view {view} can't be trusted now: {why}; read it once it is VALID again"
+            f"bucket {bucket}{more} of view {view} can't be trusted now: {why}; read it once it is VALID"
         )
 
 

@@ -67,7 +67,11 @@ def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
 def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
     out, header = show.console(), snapshot.header
     out.print("  ", show.strip(snapshot, out.width - 24), sep="")
-    counts, behind, most = health.counts(snapshot), health.lag(snapshot, now), view.declared.max_staleness
+    counts, behind, most = (
+        health.counts(snapshot),
+        health.lag(snapshot.header, now),
+        view.declared.max_staleness,
+    )
     late = most is not None and behind > most
     allowed = "" if most is None else f" of {duration(most)} allowed"
     out.print(
@@ -106,7 +110,7 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
     return result | {
         "version": snapshot.header.version,
         "watermark": iso(snapshot.header.watermark),
-        "lag_seconds": health.lag(snapshot, now) / 1000,
+        "lag_seconds": health.lag(snapshot.header, now) / 1000,
         "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
         "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
     }

@@ -16,7 +16,7 @@ from mv_assets.errors import UnknownView
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.recomputing import Finding
 from mv_assets.state import health
-from mv_assets.state.model import Snapshot
+from mv_assets.state.model import Header, Snapshot
 from mv_assets.views.view import View
 
 _MOST = 20
@@ -66,11 +66,11 @@ def no_stale_buckets(view: View, snapshot: Snapshot) -> Verdict:
     return Verdict("no_stale_buckets", not stale, says, dg.AssetCheckSeverity.WARN, metadata)
 
 
-def fresh(view: View, snapshot: Snapshot, now: int) -> Verdict:
-    lag, most = health.lag(snapshot, now), view.declared.max_staleness
+def fresh(view: View, header: Header, now: int) -> Verdict:
+    lag, most = health.lag(header, now), view.declared.max_staleness
     late = most is not None and lag > most
     allowed = "no max_staleness is declared" if most is None else f"{duration(most)} are allowed"
-    says = f"complete through {iso(snapshot.header.watermark)}, {duration(lag)} behind; {allowed}"
+    says = f"complete through {iso(header.watermark)}, {duration(lag)} behind; {allowed}"
     return Verdict("fresh", not late, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
 
 
@@ -99,7 +99,7 @@ def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefini
     by_map: dict[str, Callable[[Snapshot], Verdict]] = {
         "no_stale_buckets": lambda snapshot: no_stale_buckets(view, snapshot),
         "no_failed_buckets": lambda snapshot: no_failed_buckets(view, snapshot),
-        "fresh": lambda snapshot: fresh(view, snapshot, deployment.now()),
+        "fresh": lambda snapshot: fresh(view, snapshot.header, deployment.now()),
     }
     return [
         *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),

@@ -6,10 +6,10 @@ from pydantic import BaseModel, ValidationError
 
 
 class Memory(BaseModel):
-    """By view: the map's version up to which Dagster knows everything, and what the checks said last."""
+    """By view: the map's version up to which Dagster knows everything, and when the checks were made."""
 
     told: dict[str, int] = {}
-    checked: dict[str, dict[str, str]] = {}
+    checked: dict[str, str] = {}
     observed: dict[str, str] = {}
 
     @classmethod

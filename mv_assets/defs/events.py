@@ -48,7 +48,7 @@ def of_bucket(row: PartitionRow, outcome: str) -> Metadata:
 
 def of_view(snapshot: Snapshot, now: int) -> Metadata:
     """Metadata of the view as a whole, once a run."""
-    counts, lag = health.counts(snapshot), health.lag(snapshot, now)
+    counts, lag = health.counts(snapshot), health.lag(snapshot.header, now)
     return {
         "watermark": iso(snapshot.header.watermark),
         "lag": duration(lag),

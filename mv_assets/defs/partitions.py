@@ -16,8 +16,7 @@ _BY_MINUTE = "%Y-%m-%dT%H:%M"
 def partitions_of(buckets: Buckets, start: int) -> dg.TimeWindowPartitionsDefinition:
     """The buckets from `start` on whose time is over."""
     cron = _CRON.get(buckets.width) or _within_a_day(buckets.width)
-    # Dagster overlooks a bucket of minutes that begins at the very start of 1970.
-    first = buckets.floor(start) or buckets.floor(-1)
+    first = buckets.floor(start)
     fmt = _BY_DAY if buckets.width in _CRON else _BY_MINUTE
     return dg.TimeWindowPartitionsDefinition(
         start=buckets.key(first), cron_schedule=cron, fmt=fmt, timezone="UTC"

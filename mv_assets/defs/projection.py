@@ -12,7 +12,7 @@ from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.views.view import View
 
-_MOST = 100
+_MOST = 200
 
 
 def untold(

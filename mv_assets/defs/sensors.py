@@ -14,6 +14,7 @@ from mv_assets.defs.base_tables import width_of
 from mv_assets.defs.cursor import Memory
 from mv_assets.defs.dead import end_dead_runs
 from mv_assets.defs.deployment import Deployment
+from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.projection import untold
 from mv_assets.defs.requests import MOST_RUNS, Asking, askings, attempt_of, history_of, request
 from mv_assets.defs.taken import Taken, taken
@@ -22,7 +23,6 @@ from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.watch import Outlook, Watch
-from mv_assets.state.model import Snapshot
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
@@ -106,7 +106,7 @@ class Watching:
         for name, outlook in outlooks.items():
             view = self._views[name]
             if isinstance(outlook, StillReading):
-                self._tick.notes.append(f"{name}: {outlook}")
+                self._note(view, str(outlook))
             elif isinstance(outlook, MvError):
                 self._say(view, outlook)
             else:
@@ -122,8 +122,8 @@ class Watching:
 
     def _say(self, view: View, error: MvError) -> None:
         self._context.log.error("%s: %s", view.name, error)
-        self._tick.notes.append(f"{view.name}: {error}")
-        self._tell_checks(view, [checks.unusable(error)])
+        self._note(view, str(error))
+        self._tell_checks(view, [checks.unusable(error)], str(error))
 
     def _ask(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Undo false alarms here and now, and ask for runs for the rest."""
@@ -136,16 +136,25 @@ class Watching:
             pass
         now, history, asked = self._place.clock(), history_of(self._context.instance), list[Asking]()
         for asking in askings(view, plan, claimed, self._starts[view.name], now):
-            attempt = attempt_of(history(asking), now)
+            attempt, span = attempt_of(history(asking), now), view.buckets.span(asking.buckets)
+            if not self._has_partitions(view, asking):
+                self._note(view, f"{span} is no partition of Dagster's; use `mv-assets refresh`")
+                continue
             if attempt is None:
-                span = view.buckets.span(asking.buckets)
-                self._tick.notes.append(
-                    f"{view.name}: {span} waits, as the last run for it ended without effect"
-                )
+                self._note(view, f"{span} waits, as the last run for it ended without effect")
                 continue
             self._tick.runs.append(request(asking, attempt))
             asked.append(asking)
         self._observe(view, outlook, asked)
+
+    def _has_partitions(self, view: View, asking: Asking) -> bool:
+        """Dagster refuses a whole tick for one key that it does not know."""
+        known = partitions_of(view.buckets, self._starts[view.name])
+        ends = (asking.buckets[0], asking.buckets[-1])
+        return all(known.has_partition_key(view.buckets.key(bucket)) for bucket in ends)
+
+    def _note(self, view: View, what: str) -> None:
+        self._tick.notes.append(f"{view.name}: {what}")
 
     def _observe(self, view: View, outlook: Outlook, asked: Iterable[Asking]) -> None:
         """Tell what the tables hold now where a run was asked for: Dagster then shows what is out of date."""
@@ -168,32 +177,24 @@ class Watching:
 
     def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
-        memory, version = self._tick.memory, outlook.header.version
-        since = memory.told.get(view.name, 0)
-        snapshot = outlook.news.snapshot if outlook.news is not None else None
-        if snapshot is None and since < version:
-            snapshot = self._place.store.snapshot(view.name)
-        if snapshot is None:
+        memory, header = self._tick.memory, outlook.header
+        fresh = checks.fresh(view, header, self._place.clock())
+        # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
+        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed}"
+        since, checked = memory.told.get(view.name, 0), memory.checked.get(view.name)
+        if outlook.news is None and since >= header.version and checked == occasion:
             return
+        snapshot = self._place.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
         found, memory.told[view.name] = untold(self._context.instance, view, snapshot, since, claimed)
         self._tick.events += found
-        self._tell_checks(view, self._verdicts(view, snapshot))
+        verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
+        self._tell_checks(view, verdicts, occasion)
 
-    def _verdicts(self, view: View, snapshot: Snapshot) -> list[checks.Verdict]:
-        return [
-            checks.no_failed_buckets(view, snapshot),
-            checks.no_stale_buckets(view, snapshot),
-            checks.fresh(view, snapshot, self._place.clock()),
-        ]
-
-    def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict]) -> None:
-        """Only what is news: a check that says the same every tick is no longer read."""
-        said = self._tick.memory.checked.setdefault(view.name, {})
-        for verdict in verdicts:
-            says = f"{verdict.passed}" if verdict.name == "fresh" else f"{verdict.passed} {verdict.says}"
-            if said.get(verdict.name) != says:
-                said[verdict.name] = says
-                self._tick.events.append(verdict.evaluation(view))
+    def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> None:
+        """Only on occasion: a check that says the same every tick is no longer read."""
+        if self._tick.memory.checked.get(view.name) != occasion:
+            self._tick.memory.checked[view.name] = occasion
+            self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

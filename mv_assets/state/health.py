@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mv_assets.state import rules
-from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.model import Header, PartitionRow, Snapshot, State
 
 
 def condition(snapshot: Snapshot, bucket: int) -> str:
@@ -51,8 +51,7 @@ def broken(snapshot: Snapshot) -> tuple[str, ...]:
     return () if snapshot.look is None else snapshot.look.broken
 
 
-def lag(snapshot: Snapshot, now: int) -> int:
+def lag(header: Header, now: int) -> int:
     """How far the view is behind now: behind its own watermark, or behind a source that has stalled."""
-    header = snapshot.header
     known = header.watermark if header.source_end is None else header.source_end + 1
     return now - min(header.watermark, known)

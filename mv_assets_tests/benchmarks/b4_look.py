@@ -35,7 +35,7 @@ _ROUNDS = 5
 _PER_FOLDER = 1_000
 # A file has at most 65,000 names on ext4.
 _PER_INODE = 50_000
-_BUCKETS = 100_000
+BUCKETS = 100_000
 _SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
 _LARGE, _LARGE_FILES = 64 << 20, 12
 
@@ -44,7 +44,7 @@ def run() -> Sequence[Figure]:
     figures: list[Figure] = []
     per_file: dict[int, float] = {}
     for size in SIZES:
-        with _lake(size) as lake:
+        with lake_of(size) as lake:
             figures += _idle(lake, size, per_file)
             if size == SIZES[-1]:
                 figures += _changed(lake)
@@ -55,7 +55,7 @@ def run() -> Sequence[Figure]:
 
 
 @dataclass
-class _Lake:
+class Lake:
     """Files that are known, buckets that are VALID, and time that has passed since."""
 
     root: Path
@@ -64,18 +64,18 @@ class _Lake:
     table: ParquetFiles
 
     def round(self) -> Outlook:
-        maps = Recorded(self.store, PartitionManager(self.store, clock=_now))
-        found = Watch(self.catalog, {"events": self.table}, maps, _now).round()["v"]
+        maps = Recorded(self.store, PartitionManager(self.store, clock=now))
+        found = Watch(self.catalog, {"events": self.table}, maps, now).round()["v"]
         assert isinstance(found, Outlook)
         return found
 
 
-def _now() -> int:
+def now() -> int:
     return time.time_ns() // 1_000_000 + 10 * HOUR
 
 
 @contextmanager
-def _lake(files: int) -> Iterator[_Lake]:
+def lake_of(files: int) -> Iterator[Lake]:
     folder = Path(tempfile.mkdtemp())
     try:
         root = folder / "events"
@@ -93,9 +93,9 @@ def _lake(files: int) -> Iterator[_Lake]:
         )
         catalog = prepare(Draft("B4", Project(tables=(declared,), views=(view,))), schemas=False)
         store = Store(f"sqlite:///{folder}/state.db")
-        table = open_table(declared, store.database, _now)
+        table = open_table(declared, store.database, now)
         assert isinstance(table, ParquetFiles)
-        lake = _Lake(root, store, catalog, table)
+        lake = Lake(root, store, catalog, table)
         _know(lake, view.start)
         _fill(lake)
         yield lake
@@ -118,10 +118,10 @@ def _write(root: Path, files: int) -> None:
             os.link(original, name)
 
 
-def _know(lake: _Lake, start: int) -> None:
+def _know(lake: Lake, start: int) -> None:
     """Put the files in the inventory, as a first look would; each in an hour, as far as there are hours."""
     walk = lake.table.folder.walk()
-    hours = min(len(walk.names), _BUCKETS)
+    hours = min(len(walk.names), BUCKETS)
     known = {}
     for at, (name, identity) in enumerate(zip(walk.names, walk.identities, strict=True)):
         first = start + at % hours * HOUR
@@ -129,12 +129,12 @@ def _know(lake: _Lake, start: int) -> None:
     lake.table.inventory.save(known)
 
 
-def _fill(lake: _Lake) -> None:
+def _fill(lake: Lake) -> None:
     """Commit all buckets, and look until nothing is left to see."""
     outlook = lake.round()
     while outlook.news is not None:
         news = outlook.news
-        manager = PartitionManager(lake.store, clock=_now)
+        manager = PartitionManager(lake.store, clock=now)
         for work in outlook.plan().work:
             attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
             manager.register(outlook.view.declaration, attempt)
@@ -148,7 +148,7 @@ def _same(seen: SecondLook) -> SecondLook:
     return seen
 
 
-def _idle(lake: _Lake, files: int, per_file: dict[int, float]) -> Iterator[Figure]:
+def _idle(lake: Lake, files: int, per_file: dict[int, float]) -> Iterator[Figure]:
     samples = interleaved(
         _ROUNDS, {"bare": lambda: partial(_bare, str(lake.root)), "look": lambda: lake.round}
     )
@@ -170,7 +170,7 @@ def _bare(root: str) -> int:
     return count
 
 
-def _changed(lake: _Lake) -> Iterator[Figure]:
+def _changed(lake: Lake) -> Iterator[Figure]:
     """One file more among a million: everything is compared, and a plan is made."""
     pq.write_table(
         pa.table({"at": pa.array([1_262_304_000_000_000], pa.timestamp("us", "UTC"))}),
@@ -182,7 +182,7 @@ def _changed(lake: _Lake) -> Iterator[Figure]:
     plan = outlook.plan()
     planned = time.perf_counter()
     assert [len(work.buckets) for work in plan.work] == [1]
-    files, buckets = f"{SIZES[-1]:,} files", f"{_BUCKETS:,} buckets"
+    files, buckets = f"{SIZES[-1]:,} files", f"{BUCKETS:,} buckets"
     yield Figure("B4", f"look that finds one late file, {files}, {buckets}", looked - begin, "s", 60.0)
     yield Figure("B4", f"plan, {files}, {buckets}", planned - looked, "s", 10.0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -198,7 +198,7 @@ def _first_look() -> Sequence[Figure]:
         for at in range(_LARGE_FILES):
             pq.write_table(times, folder / f"{at}.parquet", compression="none", use_dictionary=False)
         declared = ParquetTable(name="events", path=str(folder), time_column="at")
-        table = open_table(declared, None, _now)
+        table = open_table(declared, None, now)
         samples = interleaved(
             _ROUNDS,
             {

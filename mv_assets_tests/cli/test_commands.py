@@ -22,7 +22,7 @@ from sqlalchemy import create_engine, inspect
 
 from mv_assets.buckets import DAY
 from mv_assets.cli import main
-from mv_assets.cli.session import clock
+from mv_assets.clock import clock
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.watch import Outlook, Watch
