@@ -85,10 +85,11 @@ class Refinery(Lake):
     ) -> dict[int, Outcome | str]:
         news, version = news_of(outlook), outlook.header.version
         again = Again(outlook.view, news.sights, self.tables, self.store, self.clock)
-        piece = Piece(self.place(), news, again, version, work)
-        if sights_now is not None:
-            piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
-        return {result.bucket // DAY: result.outcome for result in piece.results()}
+        with Piece(self.place(), news, again, version, work) as piece:
+            if sights_now is not None:
+                piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
+            piece.stage()
+            return {result.bucket // DAY: result.outcome for result in piece.commit()}
 
     def stored(self, name: str = "v", *, only_valid: bool = True) -> pa.Table:
         """The rows of a view as its map names them, read without Spark."""

@@ -53,7 +53,7 @@ def of_view(snapshot: Snapshot, now: int) -> Metadata:
         "watermark": iso(snapshot.header.watermark),
         "lag": duration(lag),
         "buckets": ", ".join(f"{count} {state.value}" for state, count in sorted(counts.items())),
-        "partition_map": dg.MetadataValue.md(picture(snapshot, now)),
+        "partition_map": dg.MetadataValue.md(picture(snapshot)),
     }
 
 
