@@ -9,13 +9,13 @@ TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(TESTS)/acceptance/test_commits.py $(addprefix $(TESTS)/engine/test_,files.py schemas.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned or dimension'
 
-.PHONY: dev test check prove bench java clean
+.PHONY: dev test check prove bench java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
 
-test: java $(READY)
-	$(BIN)/pytest -n $(WORKERS)
+test: java chromium $(READY)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
@@ -48,6 +48,10 @@ java:
 	elif [ "$$version" -lt 17 ]; then \
 	  echo "Spark needs Java 17 or newer, and this is Java $$version. On Debian or Ubuntu: apt-get install openjdk-17-jre-headless" >&2; exit 1; \
 	fi
+
+chromium:
+	@command -v chromium >/dev/null || \
+	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -13,6 +13,7 @@ _CALL = re.compile(r"An error occurred while calling [\w.$]+\.?\s*:?\s*")
 _CLASS = re.compile(r"^(?:[a-z_]\w*\.)+[A-Z]\w*(?:Exception|Error): ")
 _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _CONDITION = re.compile(r"^(?:: )?[\w.$]+: \[([A-Z][A-Z0-9_.]+)\]", re.MULTILINE)
+_DETAILS = re.compile(r"^\s*details = \"(.+)\"$", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 # What a Spark says that is gone, where it gives no condition. A value in the data may say the same.
 _GONE = (
@@ -91,6 +92,9 @@ def _stopped(error: BaseException) -> bool:
 def in_short(error: BaseException) -> str:
     """What happened and its innermost cause, without the traces."""
     said = str(error) or type(error).__name__
+    by_grpc = _DETAILS.search(said)
+    if by_grpc is not None:
+        return by_grpc[1][:_LONGEST]
     first = _CLASS.sub("", _CALL.sub("", said).strip().split("\n", 1)[0])
     parts = [_STATE.sub("", first).strip()]
     causes = [_CLASS.sub("", cause) for cause in _CAUSE.findall(said)]

@@ -147,3 +147,8 @@ def test_a_spark_that_goes_away_in_the_middle_is_started_anew_and_the_bucket_com
 def test_a_server_that_is_killed_is_said_to_be_gone(tmp_path: Path) -> None:
     said = apart.run("gone", "connect", tmp_path).splitlines()
     assert said == ["{0: 'committed'}", f"{{1: 'failed'}} {WENT_AWAY}", "unavailable False"]
+
+
+def test_of_what_grpc_says_only_the_details_are_kept() -> None:
+    said = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = X\n\tdetails = "all addresses refused"\n>'
+    assert in_short(ConnectionError(said)) == "all addresses refused"

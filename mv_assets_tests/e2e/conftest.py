@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from mv_assets.state.store import Store
+from mv_assets_tests.e2e.browser import artifacts, chromium
+from mv_assets_tests.e2e.dagster import Dagster
+from mv_assets_tests.e2e.deployment import Deployment
+from mv_assets_tests.e2e.gate import Gate
+from mv_assets_tests.e2e.pages import Ui
+from mv_assets_tests.e2e.processes import DagsterProcesses
+from mv_assets_tests.e2e.site import Site
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They share one Dagster, so one of xdist's processes has them all where it groups tests."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.xdist_group("e2e"))
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Iterator[Deployment]:
+    """One Dagster a test process: it takes half a minute to start and to fill its views."""
+    folder = tmp_path_factory.mktemp("e2e")
+    project = Site.files_of(folder)
+    store = Store(f"sqlite:///{folder}/state.db")
+    site = Site(folder, store, views=())
+    site.fill()
+    gate = Gate(connect_server)
+    settings = {
+        "MV_ASSETS_PROJECT": str(project),
+        "MV_ASSETS_HOME": str(folder / "home"),
+        "MV_ASSETS_SPARK_REMOTE": gate.address,
+        "MV_ASSETS_SENSOR_INTERVAL": "2",
+    }
+    processes = DagsterProcesses(folder / "dagster", settings)
+    try:
+        processes.start()
+        yield Deployment(site, gate, processes, Dagster.at(processes.address))
+    finally:
+        gate.open()
+        processes.stop()
+        gate.shut_down()
+        store.close()
+
+
+@pytest.fixture
+def deployment(shared: Deployment) -> Iterator[Deployment]:
+    """All views complete and nothing under way; what a test spoils is mended after it."""
+    shared.restore()
+    yield shared
+    shared.gate.open()
+    shared.site.heal()
+
+
+@pytest.fixture
+def site(deployment: Deployment) -> Site:
+    return deployment.site
+
+
+@pytest.fixture
+def dagster(deployment: Deployment) -> Dagster:
+    return deployment.dagster
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def ui(
+    browser: Browser, deployment: Deployment, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Ui]:
+    with browser.new_context(viewport={"width": 1500, "height": 1000}) as context:
+        opened = Ui(context.new_page(), deployment.processes.address, artifacts(tmp_path))
+        yield opened
+        opened.screenshot(f"end of {request.node.name}")
