@@ -18,6 +18,8 @@ _MACHINES = (
     "dagster/auto_materialize",
 )
 _PARENT = "dagster/parent_run_id"
+# Dagster's own retry of a failed run.
+_RETRY = "dagster/retry_number"
 
 
 class Asked(StrEnum):
@@ -32,11 +34,13 @@ def asked(run: DagsterRun, instance: DagsterInstance, *, force: bool | None) -> 
     """What is expected of a run; `force` is the run's own config, which has the last word."""
     if force is not None:
         return Asked.FORCED if force else Asked.DUE
-    parent = instance.get_run_by_id(run.tags[_PARENT]) if _PARENT in run.tags else None
-    if parent is not None:
-        # One that succeeded is executed again to have it all once more, one that failed for what is missing.
-        done = parent.status is DagsterRunStatus.SUCCESS
-        return Asked.FORCED if done and not _by_machine(run.tags) else Asked.AGAIN
+    # Of a run that is executed again the tags are those of the first, whoever asks now.
+    if _RETRY in run.tags:
+        return Asked.DUE
+    if _PARENT in run.tags:
+        parent = instance.get_run_by_id(run.tags[_PARENT])
+        done = parent is not None and parent.status is DagsterRunStatus.SUCCESS
+        return Asked.FORCED if done else Asked.AGAIN
     return Asked.DUE if _by_machine(run.tags) else Asked.FORCED
 
 

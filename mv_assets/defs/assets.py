@@ -11,7 +11,7 @@ import dagster as dg
 from mv_assets.buckets import duration
 from mv_assets.defs.asking import Asked, RefreshConfig, asked
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.io_manager import Staged
+from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.refresh.errand import Errand
@@ -19,21 +19,19 @@ from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
 
-def view_asset(
-    deployment: Deployment, view: View, upstream: Mapping[str, dg.AssetKey]
-) -> dg.AssetsDefinition:
-    """The asset of one view; `upstream` has the keys of tables that the user's own assets write."""
+def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
+    """The asset of one view."""
     declared = view.declared
 
     @dg.asset(
         name=view.name,
-        deps=_deps(view, upstream),
+        deps=_deps(deployment, view),
         partitions_def=partitions_of(view.buckets, deployment.start_of(view)),
         backfill_policy=dg.BackfillPolicy.multi_run(declared.max_buckets_per_run),
         io_manager_key=IO_MANAGER,
         required_resource_keys={SPARK},
         description=_description(view),
-        metadata=_metadata(view),
+        metadata=_metadata(deployment, view),
         owners=list(declared.owners),
         kinds={"spark", "parquet"},
         group_name=GROUP,
@@ -41,7 +39,7 @@ def view_asset(
         code_version=view.definition,
         output_required=False,
     )
-    def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Staged]]:
+    def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Handover]]:
         who = f"Dagster run {context.run.run_id[:8]}"
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = asked(context.run, context.instance, force=config.force)
@@ -55,7 +53,7 @@ def view_asset(
             if staged or _is_news(errand, expected):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
-                yield dg.Output(Staged(errand, _describer(context)), data_version=version)
+                yield dg.Output(Handover(errand, _describer(context)), data_version=version)
             else:
                 for bucket, result in errand.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
@@ -64,25 +62,22 @@ def view_asset(
 
 
 def _is_news(errand: Errand, expected: Asked) -> bool:
-    """Whether a run that staged nothing has something to report; one that came too early has not."""
-    results = errand.results.values()
-    failed = any(result.outcome is Outcome.FAILED for result in results)
-    return failed or expected is not Asked.DUE or all(result.done for result in results)
+    """Whether a run that staged nothing has something to report; a machine's, too early or late, has not."""
+    failed = any(result.outcome is Outcome.FAILED for result in errand.results.values())
+    return failed or expected is not Asked.DUE
 
 
 def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any], str], None]:
     return lambda metadata, key: context.add_asset_metadata(metadata, partition_key=key)
 
 
-def _deps(view: View, upstream: Mapping[str, dg.AssetKey]) -> list[dg.AssetDep]:
+def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     declared = view.declared
     overlapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
-    base = (
-        dg.AssetDep(upstream[declared.base])
-        if declared.base in upstream
-        else dg.AssetDep(declared.base, partition_mapping=overlapping)
-    )
-    return [base, *(dg.AssetDep(upstream.get(name, dg.AssetKey(name))) for name in declared.dimensions)]
+    # How an asset of the user's own is partitioned is not known here.
+    mapping = None if declared.base in deployment.produced_by else overlapping
+    base = dg.AssetDep(deployment.key_of(declared.base), partition_mapping=mapping)
+    return [base, *(dg.AssetDep(deployment.key_of(name)) for name in declared.dimensions)]
 
 
 def _description(view: View) -> str:
@@ -92,11 +87,11 @@ def _description(view: View) -> str:
     return f"{about}{what}\n\n```sql\n{declared.sql.strip()}\n```"
 
 
-def _metadata(view: View) -> dict[str, Any]:
+def _metadata(deployment: Deployment, view: View) -> dict[str, Any]:
     declared = view.declared
     columns = [dg.TableColumn(name, "?") for name in view.sql.columns]
     sources = {
-        name: [dg.TableColumnDep(dg.AssetKey(table), column) for table, column in found]
+        name: [dg.TableColumnDep(deployment.key_of(table), column) for table, column in found]
         for name, found in view.sql.lineage.items()
     }
     limit = {} if declared.max_staleness is None else {"max_staleness": duration(declared.max_staleness)}

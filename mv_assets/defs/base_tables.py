@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 import dagster as dg
+from dagster import DagsterEventType, DagsterInstance
 
 from mv_assets.buckets import Buckets
 from mv_assets.defs import events
@@ -11,9 +15,10 @@ from mv_assets.defs.names import GROUP
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.project import Table
 from mv_assets.tables.fingerprint import fingerprint
+from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View
 
-# A person who observes a table by hand is told of as many of its newest partitions; the sensor of all others.
+# So many partitions are observed at a time, the newest: an event is a write of Dagster's.
 _MOST_OBSERVED = 200
 
 
@@ -47,7 +52,7 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
             listing = place.tables[table.name].glance().listing()
         if width is None:
             return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
-        end = width.ceil(min(max(listing.ends, default=0) + 1, deployment.now()))
+        end = width.floor(deployment.now())
         first = max(width.floor(min(listing.starts, default=0)), width.floor(min(starts)))
         recent = list(width.between(first, end))[-_MOST_OBSERVED:]
         found = events.fingerprints(listing, width, recent)
@@ -56,6 +61,31 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
         )
 
     return observe
+
+
+def unobserved(
+    instance: DagsterInstance, listing: Listing, width: Buckets, view: View, buckets: Iterable[int]
+) -> list[dg.AssetObservation]:
+    """Observations of a base table in the time of some buckets, where Dagster knows otherwise."""
+    parts = {
+        part
+        for bucket in buckets
+        for part in islice(width.between(bucket, view.buckets.next(bucket)), _MOST_OBSERVED)
+    }
+    newest = sorted(parts)[-_MOST_OBSERVED:]
+    found = events.observations(listing, width, newest)
+    known = instance.event_log_storage.get_latest_tags_by_partition(
+        dg.AssetKey(listing.table),
+        DagsterEventType.ASSET_OBSERVATION,
+        [events.DATA_VERSION],
+        asset_partitions=[each.partition for each in found if each.partition is not None],
+    )
+    return [
+        each
+        for each in found
+        if known.get(each.partition or "", {}).get(events.DATA_VERSION)
+        != (each.tags or {}).get(events.DATA_VERSION)
+    ]
 
 
 def _description(table: Table) -> str:

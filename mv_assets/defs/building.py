@@ -6,17 +6,18 @@ import warnings
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from mv_assets.defs.assets import view_asset
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
-from mv_assets.defs.deployment import Deployment, spark_resource
+from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
 from mv_assets.defs.sensors import table_sensor
+from mv_assets.errors import Mistake
 from mv_assets.project import MaterializedView, Spark, Table, declare
+from mv_assets.project.checks import suggestion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 
@@ -29,7 +30,7 @@ def build_definitions(
     views: Iterable[MaterializedView],
     state: str | None = None,
     warehouse: str | None = None,
-    spark: Spark | LazyPySparkResource | None = None,
+    spark: Spark | SparkResource | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int = INTERVAL_S,
 ) -> dg.Definitions:
@@ -44,43 +45,42 @@ def build_definitions(
     """
     declared = spark if isinstance(spark, Spark) else None
     draft = declare(tables, views, state=state, warehouse=warehouse, spark=declared)
-    resource = spark if isinstance(spark, LazyPySparkResource) else None
-    deployment = Deployment(prepare(draft, schemas=False))
-    return definitions_of(deployment, resource, produced_by=produced_by, interval_seconds=interval_seconds)
+    upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
+    draft.add(
+        Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
+        for name in upstream
+        if name not in known
+    )
+    deployment = Deployment(prepare(draft, schemas=False), produced_by=upstream)
+    resource = None if isinstance(spark, Spark) else spark
+    return definitions_of(deployment, resource, interval_seconds=interval_seconds)
 
 
 def definitions_of(
     deployment: Deployment,
-    spark: LazyPySparkResource | None = None,
+    spark: SparkResource | None = None,
     *,
-    produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int = INTERVAL_S,
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for a project."""
     with warnings.catch_warnings():
         # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return _definitions(deployment, spark, produced_by or {}, interval_seconds)
+        return _definitions(deployment, spark, interval_seconds)
 
 
 def _definitions(
-    deployment: Deployment,
-    spark: LazyPySparkResource | None,
-    upstream: Mapping[str, dg.AssetKey],
-    interval_seconds: int,
+    deployment: Deployment, spark: SparkResource | None, interval_seconds: int
 ) -> dg.Definitions:
     catalog = deployment.catalog
     views = list(catalog.views.values())
     used = {name for view in views for name in (view.declared.base, *view.declared.dimensions)}
+    shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
     starts = {view.name: deployment.start_of(view) for view in views}
     return dg.Definitions(
         assets=[
-            *(
-                table_asset(deployment, t)
-                for t in catalog.tables.values()
-                if t.name in used - upstream.keys()
-            ),
-            *(view_asset(deployment, view, upstream) for view in views),
+            *(table_asset(deployment, catalog.tables[name]) for name in shown),
+            *(view_asset(deployment, view) for view in views),
         ],
         asset_checks=[check for view in views for check in view_checks(deployment, view)],
         sensors=[

@@ -6,9 +6,9 @@ from pydantic import BaseModel, ValidationError
 
 
 class Memory(BaseModel):
-    """By view: the map's version up to which Dagster knows everything, and when the checks were made."""
+    """By view: up to where in the map Dagster knows everything, and when the checks were made."""
 
-    told: dict[str, int] = {}
+    told: dict[str, tuple[int, int]] = {}
     checked: dict[str, str] = {}
     observed: dict[str, str] = {}
 

@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
-from dagster import DagsterInstance, DagsterRunStatus, RunRecord
+import dagster as dg
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord
 
 from mv_assets.buckets import MINUTE
-from mv_assets.defs.names import VIEW_TAG, WORK_TAG
-from mv_assets.defs.taken import unfinished, window_of
+from mv_assets.defs.names import JOBS
+from mv_assets.defs.taken import assets_of
 from mv_assets.refresh.place import Place
 from mv_assets.views.view import View
 
-# A run that lives does something within this time: it logs, or the heart of its attempt beats.
-_SILENT_MS = 5 * MINUTE
-_WORKING = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
+# A run that lives does something within this time: it logs, or a heart beats. One that waits for a place in
+# its pool logs every five minutes.
+_SILENT_MS = 15 * MINUTE
 
 
-def end_dead_runs(instance: DagsterInstance, place: Place, views: Iterable[View]) -> list[str]:
-    """End runs that a sensor asked for and whose process is gone; their ids."""
-    named, ended = {view.name: view for view in views}, list[str]()
-    for record in unfinished(instance):
-        run = record.dagster_run
-        view = named.get(run.tags.get(VIEW_TAG, ""))
-        if view is None or WORK_TAG not in run.tags or run.status not in _WORKING:
-            continue
-        if _is_silent(instance, record, place.clock()) and not _is_alive(place, view, record):
-            instance.report_run_failed(run, "its process is gone: no log and no heartbeat for five minutes")
-            ended.append(run.run_id)
-    return ended
+def living(
+    instance: DagsterInstance,
+    repository: RepositoryDefinition | None,
+    place: Place,
+    views: Collection[View],
+    runs: Sequence[RunRecord],
+) -> list[RunRecord]:
+    """Runs without those whose process is gone. These are ended, if they are nobody's but ours."""
+    named, found = {dg.AssetKey(view.name) for view in views}, list[RunRecord]()
+    silent = [record for record in runs if _is_silent(instance, record, place.clock())]
+    beats = bool(silent) and any(_beats(place, view) for view in views)
+    for record in runs:
+        run, assets = record.dagster_run, assets_of(record.dagster_run, repository)
+        if record not in silent or beats or not (assets & named or _is_ours(run, assets, named)):
+            found.append(record)
+        elif _is_ours(run, assets, named):
+            said = "its process is gone: no log and no heartbeat for a quarter of an hour"
+            instance.report_run_failed(run, said)
+    return found
+
+
+def _is_ours(run: DagsterRun, assets: frozenset[dg.AssetKey], views: set[dg.AssetKey]) -> bool:
+    """Whether all that a run does is a view's: what else it does may take hours in silence."""
+    checked = {key.asset_key for key in run.asset_check_selection or ()}
+    touched = assets | checked
+    return run.job_name in JOBS or (bool(touched) and touched <= views)
 
 
 def _is_silent(instance: DagsterInstance, record: RunRecord, now: int) -> bool:
+    # One in the queue waits for its turn, however long.
+    if record.dagster_run.status is DagsterRunStatus.QUEUED:
+        return False
     if now - int(record.update_timestamp.timestamp() * 1_000) < _SILENT_MS:
         return False
     latest = instance.get_records_for_run(record.dagster_run.run_id, limit=1, ascending=False).records
     return not latest or now - int(latest[0].event_log_entry.timestamp * 1_000) >= _SILENT_MS
 
 
-def _is_alive(place: Place, view: View, record: RunRecord) -> bool:
-    """Whether an attempt on one of its buckets is alive: whoever's it is, it is too early to tell."""
-    window = window_of(view, record.dagster_run)
-    if window is None or view.name not in place.store.views():
+def _beats(place: Place, view: View) -> bool:
+    """Whether anybody works on a view or reads it: then it is too early to tell."""
+    if view.name not in place.store.views():
         return False
-    alive = place.registry.alive(view.name)
-    attempts = place.store.snapshot(view.name, *window).attempts.values()
-    return any(attempt.generation in alive for attempt in attempts if attempt.generation is not None)
+    return bool(place.registry.alive(view.name)) or place.leases.held(view.name)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
+from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
 from mv_assets.engine.session import Engine
 from mv_assets.engine.starting import start
-from mv_assets.errors import MvError, NoState
+from mv_assets.errors import MvError
 from mv_assets.project import Spark
 from mv_assets.refresh.place import Place, place_of
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
+
+SparkResource = LazyPySparkResource | PySparkResource
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,15 @@ class Deployment:
 
     catalog: Catalog
     now: Callable[[], int] = clock
+    # Tables that assets of the user's own write, by the keys of those.
+    produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
+
+    def key_of(self, name: str) -> dg.AssetKey:
+        """The asset of a table or view."""
+        return self.produced_by.get(name) or dg.AssetKey(name)
 
     @contextmanager
-    def place(self, who: str, spark: LazyPySparkResource | None = None) -> Iterator[Place]:
+    def place(self, who: str, spark: SparkResource | None = None) -> Iterator[Place]:
         """Where work is carried out; Spark is the resource's, which starts when it is first needed."""
         declared = self.catalog.project.spark
         engine = Engine(declared) if spark is None else Engine(declared, lambda _: session_of(spark))
@@ -50,7 +58,7 @@ class Deployment:
         declared = view.buckets.floor(view.declared.start)
         try:
             store = Store(self.catalog.project.state, create=False)
-        except (NoState, MvError):
+        except MvError:
             return declared
         try:
             if view.name not in store.views():
@@ -63,7 +71,7 @@ class Deployment:
             store.close()
 
 
-def session_of(spark: LazyPySparkResource) -> SparkSession:
+def session_of(spark: SparkResource) -> SparkSession:
     session: SparkSession = spark.spark_session
     return session
 

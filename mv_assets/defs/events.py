@@ -21,7 +21,7 @@ from mv_assets.tables.listing import Listing
 from mv_assets.tables.reach import sweep
 from mv_assets.views.view import View
 
-_DATA_VERSION = "dagster/data_version"
+DATA_VERSION = "dagster/data_version"
 _USER_PROVIDED = "dagster/data_version_is_user_provided"
 _CODE_VERSION = "dagster/code_version"
 
@@ -76,13 +76,21 @@ def materialization(
     view: View, row: PartitionRow, metadata: Metadata, tags: Mapping[str, str] | None = None
 ) -> dg.AssetMaterialization:
     """A bucket that was committed, told explicitly."""
-    versions = {_CODE_VERSION: view.definition, _DATA_VERSION: str(row.content or 0), _USER_PROVIDED: "true"}
+    versions = {DATA_VERSION: str(row.content or 0), _USER_PROVIDED: "true"}
+    # A code version without inputs would be taken for one that has none.
+    read = {} if tags is None else {_CODE_VERSION: view.definition, **tags}
     return dg.AssetMaterialization(
-        view.name,
-        partition=view.buckets.key(row.bucket),
-        metadata=metadata,
-        tags={**versions, **(tags or {})},
+        view.name, partition=view.buckets.key(row.bucket), metadata=metadata, tags={**versions, **read}
     )
+
+
+def input_tags(key: dg.AssetKey, pointer: int | None, version: str | None) -> dict[str, str]:
+    """Which version of an input was read, and with which event Dagster learnt of it."""
+    name = key.to_user_string()
+    return {
+        f"dagster/input_event_pointer/{name}": "NULL" if pointer is None else str(pointer),
+        f"dagster/input_data_version/{name}": version or "INITIAL",
+    }
 
 
 def version_of(found: Fingerprint) -> str:
@@ -114,5 +122,5 @@ def _observation(table: str, partition: str | None, found: Fingerprint) -> dg.As
         table,
         partition=partition,
         metadata={"segments": found.segment_count, "fingerprint": version_of(found)},
-        tags={_DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},
+        tags={DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},
     )

@@ -18,12 +18,13 @@ from mv_assets.query.reading import rows_of
 from mv_assets.refresh.errand import Errand
 from mv_assets.refresh.piece import Result
 from mv_assets.state.model import PartitionRow
+from mv_assets.views.view import View
 
 _MOST_REASONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class Handover:
     """What an asset hands over: staged buckets, and where metadata of a partition goes."""
 
     errand: Errand
@@ -38,11 +39,11 @@ class PartitionMapIOManager(dg.IOManager):
         self._spark = spark
         self._held = held
 
-    def handle_output(self, context: dg.OutputContext, obj: Staged) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
+    def handle_output(self, context: dg.OutputContext, obj: Handover) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
         """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
-        with as_failures():
+        with as_failures(), obj.errand:
             results = obj.errand.commit()
-            described = describe(obj.errand, results)
+            described = _described(obj.errand, results)
         missing = [result for result in results.values() if not result.done]
         key = obj.errand.view.buckets.key
         if not missing:
@@ -50,9 +51,21 @@ class PartitionMapIOManager(dg.IOManager):
                 obj.describe(metadata, key(row.bucket))
             return
         for row, metadata in described:
-            told = events.materialization(obj.errand.view, row, metadata, provenance(context, obj.errand))
+            told = events.materialization(
+                obj.errand.view, row, metadata, self._provenance(context, obj.errand.view)
+            )
             yield dg.DagsterEvent.asset_materialization(context.step_context, told)
-        raise incomplete(obj.errand, results)
+        raise _incomplete(obj.errand, results)
+
+    def _provenance(self, context: dg.OutputContext, view: View) -> dict[str, str]:
+        """What was read, as Dagster itself says of a range: what it knew when the step began."""
+        tags: dict[str, str] = {}
+        for name in (view.declared.base, *view.declared.dimensions):
+            key = self._deployment.key_of(name)
+            found = context.step_context.maybe_fetch_and_get_input_asset_version_info(key)
+            version = None if found is None or found.data_version is None else found.data_version.value
+            tags |= events.input_tags(key, None if found is None else found.storage_id, version)
+        return tags
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
         """The rows of a view for the partitions that the downstream asset asks for, all of them VALID."""
@@ -64,12 +77,14 @@ class PartitionMapIOManager(dg.IOManager):
 
 
 def _is_part(context: dg.InputContext) -> bool:
-    """Whether a part of the view was asked for; an asset without partitions has the whole."""
+    """Whether a stretch of time was asked for; an asset without partitions of time has the whole."""
     step = context.step_context
-    return bool(context.has_asset_partitions and (step.has_partition_key or step.has_partition_key_range))
+    asked = step.has_partition_key or step.has_partition_key_range
+    by_time = isinstance(step.run_partitions_def, dg.TimeWindowPartitionsDefinition)
+    return bool(context.has_asset_partitions and asked and by_time)
 
 
-def describe(errand: Errand, results: Mapping[int, Result]) -> list[tuple[PartitionRow, events.Metadata]]:
+def _described(errand: Errand, results: Mapping[int, Result]) -> list[tuple[PartitionRow, events.Metadata]]:
     """Metadata of each bucket that is done; the last of them has the view's as well."""
     view, place = errand.view, errand.place
     snapshot = place.store.snapshot(view.name)
@@ -82,7 +97,7 @@ def describe(errand: Errand, results: Mapping[int, Result]) -> list[tuple[Partit
     return described
 
 
-def incomplete(errand: Errand, results: Mapping[int, Result]) -> dg.Failure:
+def _incomplete(errand: Errand, results: Mapping[int, Result]) -> dg.Failure:
     """Why a run did not bring all its buckets up to date, bucket by bucket."""
     buckets = errand.view.buckets
     missing = [result for _, result in sorted(results.items()) if not result.done]
@@ -98,18 +113,6 @@ def incomplete(errand: Errand, results: Mapping[int, Result]) -> dg.Failure:
         metadata={"buckets": [buckets.key(result.bucket) for result in missing]},
         allow_retries=False,
     )
-
-
-def provenance(context: dg.OutputContext, errand: Errand) -> dict[str, str]:
-    """What the materialization was made from, as Dagster itself would say of a whole range."""
-    tags: dict[str, str] = {}
-    step = context.step_context
-    for key in (errand.view.declared.base, *errand.view.declared.dimensions):
-        found = step.maybe_fetch_and_get_input_asset_version_info(dg.AssetKey(key))
-        pointer = "NULL" if found is None or not found.storage_id else str(found.storage_id)
-        version = found.data_version.value if found is not None and found.data_version else "INITIAL"
-        tags |= {f"dagster/input_event_pointer/{key}": pointer, f"dagster/input_data_version/{key}": version}
-    return tags
 
 
 def io_manager(deployment: Deployment) -> dg.IOManagerDefinition:

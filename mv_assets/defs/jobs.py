@@ -13,6 +13,7 @@ from pydantic import Field
 from mv_assets.defs import checks, events
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import POOL, SPARK
+from mv_assets.defs.projection import provenance
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.garbage import Garbage, Report
 from mv_assets.refresh.place import Place
@@ -76,7 +77,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
         extend: bool = Field(default=False, description="Let the view cover buckets before its start.")
         max_bytes: int | None = Field(None, ge=0, description="Read no more than that of the base tables.")
 
-    @dg.op(name="refresh", required_resource_keys={SPARK}, pool=POOL)
+    @dg.op(name="mv_assets_refresh", required_resource_keys={SPARK}, pool=POOL)
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _place(deployment, context) as place:
@@ -90,7 +91,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
             scope = Scope(None if buckets is None else buckets[0], end, config.max_bytes)
             reports = Refresher(place, scope).run([view.name])
             for report in reports:
-                _tell(context, place, report)
+                _tell(context, deployment, place, report)
         _raise_if_wrong(reports)
 
     return refresh
@@ -106,7 +107,7 @@ def _buckets(view: View, first: str | None, last: str | None) -> list[int] | Non
     return list(view.buckets.between(start, view.buckets.next(end)))
 
 
-def _tell(context: dg.OpExecutionContext, place: Place, report: Refreshed) -> None:
+def _tell(context: dg.OpExecutionContext, deployment: Deployment, place: Place, report: Refreshed) -> None:
     """Report what a refresh committed as materializations of its view's asset."""
     view, key = report.view, report.view.buckets.key
     rows = place.store.snapshot(view.name).rows if report.results else {}
@@ -114,7 +115,8 @@ def _tell(context: dg.OpExecutionContext, place: Place, report: Refreshed) -> No
         context.log.info("%s %s: %s", view.name, key(bucket), result.outcome.value)
         if result.outcome.wrote and bucket in rows:
             metadata = events.of_bucket(rows[bucket], result.outcome.value)
-            context.log_event(events.materialization(view, rows[bucket], metadata))
+            read = provenance(context.instance, deployment, view)
+            context.log_event(events.materialization(view, rows[bucket], metadata, read))
     for waiting in report.waiting:
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
@@ -136,7 +138,7 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
         view: views = Field(description="The view.")
         confirm: str = Field("", description="Write the view's name here as well: its data will be deleted.")
 
-    @dg.op(name="drop")
+    @dg.op(name="mv_assets_drop")
     def drop(context: dg.OpExecutionContext, config: DropView) -> None:
         name = config.view.value
         if config.confirm != name:
@@ -159,7 +161,7 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
             10, ge=0, description="How many buckets: the newest and others by chance; 0: all."
         )
 
-    @dg.op(name="audit", required_resource_keys={SPARK}, pool=POOL)
+    @dg.op(name="mv_assets_audit", required_resource_keys={SPARK}, pool=POOL)
     def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _place(deployment, context) as place:
@@ -177,7 +179,7 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
         views: list[names] = Field([], description="Some views; left out: all that the state knows.")
         dry_run: bool = Field(default=False, description="Only say what would be deleted and compacted.")
 
-    @dg.op(name="collect")
+    @dg.op(name="mv_assets_collect")
     def collect(context: dg.OpExecutionContext, config: CollectGarbage) -> None:
         asked = [view.value for view in config.views]
         with as_failures(), _place(deployment, context, spark=False) as place:

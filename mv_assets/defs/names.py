@@ -12,5 +12,8 @@ GROUP = "mv_assets"
 WORK_TAG = "mv_assets/work"
 VIEW_TAG = "mv_assets/view"
 
+# The jobs of the launchpad.
+JOBS = ("refresh_view", "drop_view", "audit_view", "collect_garbage")
+
 # Metadata of a materialization: which content it is.
 CONTENT = "content"

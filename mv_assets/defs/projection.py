@@ -2,37 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import dagster as dg
 from dagster import DagsterInstance
 
 from mv_assets.defs import events
+from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.taken import Taken
 from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.views.view import View
 
+# So many buckets are asked after in a tick; the rest at the next ones.
 _MOST = 200
 
 
+# A place in the order in which a map was committed: version and bucket.
+Mark = tuple[int, int]
+BEGIN: Mark = (0, -(1 << 62))
+
+
+def end_of(version: int) -> Mark:
+    """After all that was committed up to a version."""
+    return version, 1 << 62
+
+
 def untold(
-    instance: DagsterInstance, view: View, snapshot: Snapshot, since: int, taken: Taken
-) -> tuple[list[dg.AssetMaterialization], int]:
-    """Materializations of rows that changed after version `since`, and the version up to which all are told.
+    instance: DagsterInstance,
+    deployment: Deployment,
+    view: View,
+    snapshot: Snapshot,
+    since: Mark,
+    taken: Taken,
+) -> tuple[list[dg.AssetMaterialization], Mark]:
+    """Materializations of what was committed after `since`, and up to where all is told now.
 
     Dagster shows what the map says; the map is the truth.
     """
-    told, through = list[dg.AssetMaterialization](), snapshot.header.version
-    for row in sorted(snapshot.rows.values(), key=lambda row: row.token):
-        if row.token <= since or row.content is None:
-            continue
+    told, asked, through = list[dg.AssetMaterialization](), 0, since
+    for mark, row in sorted(_committed(snapshot, since), key=lambda each: each[0]):
         # A run that is still on its way tells itself.
-        if taken.has(view, row.bucket) or len(told) >= _MOST:
-            through = min(through, row.token - 1)
+        if taken.has(view, row.bucket):
             continue
-        if rules.effective_state(row, snapshot.header) is State.VALID and not _knows(instance, view, row):
-            told.append(events.materialization(view, row, events.of_bucket(row, "found in the map")))
-    return told, through
+        if asked >= _MOST:
+            return told, through
+        asked += 1
+        if not _knows(instance, view, row):
+            valid = rules.effective_state(row, snapshot.header) is State.VALID
+            read = provenance(instance, deployment, view) if valid else None
+            told.append(events.materialization(view, row, events.of_bucket(row, "found in the map"), read))
+        through = mark
+    left = any(taken.has(view, row.bucket) for _, row in _committed(snapshot, since))
+    return told, since if left else end_of(snapshot.header.version)
+
+
+def _committed(snapshot: Snapshot, since: Mark) -> Iterator[tuple[Mark, PartitionRow]]:
+    for row in snapshot.rows.values():
+        if row.content is not None and (row.content, row.bucket) > since:
+            yield (row.content, row.bucket), row
+
+
+def provenance(instance: DagsterInstance, deployment: Deployment, view: View) -> dict[str, str]:
+    """What a VALID bucket was made from: what Dagster now knows of its inputs."""
+    tags: dict[str, str] = {}
+    for name in (view.declared.base, *view.declared.dimensions):
+        key = deployment.key_of(name)
+        record = instance.get_latest_data_version_record(key)
+        known = None if record is None else record.asset_observation or record.asset_materialization
+        version = None if known is None else (known.tags or {}).get(events.DATA_VERSION)
+        tags |= events.input_tags(key, None if record is None else record.storage_id, version)
+    return tags
 
 
 def _knows(instance: DagsterInstance, view: View, row: PartitionRow) -> bool:

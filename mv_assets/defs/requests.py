@@ -10,15 +10,13 @@ import dagster as dg
 from dagster import DagsterInstance, RunRecord, RunsFilter
 
 from mv_assets.defs.names import VIEW_TAG, WORK_TAG
-from mv_assets.defs.taken import Taken
-from mv_assets.refresh.planner import Plan
+from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due, retry_delay
 from mv_assets.views.view import View
 
-# As many runs of a view wait or run at a time: one runs, and the next stands ready.
-MOST_RUNS = 2
-_HISTORY = 50
+# As many runs of a view wait or run at a time: the oldest repair, the first append, and one of all else.
+MOST_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +38,69 @@ class Asking:
         return hashlib.blake2b(named.encode(), digest_size=10).hexdigest()
 
 
-def askings(view: View, plan: Plan, taken: Taken, start: int, now: int) -> list[Asking]:
-    """What of a plan is to be asked for: nobody else's, and in Dagster's partitions."""
-    due = [(work.buckets, work.reason) for work in plan.work if work.operation is not Due.REVERT]
-    known = [((failing.planned,), failing.error) for failing in plan.failing]
-    found = [
-        asking
-        for planned, reason in [*due, *_together(view, known)]
-        for asking in _stretches(
-            view, [p for p in planned if _is_free(view, p.bucket, taken, start, now)], reason
-        )
-    ]
-    return found[: max(MOST_RUNS - taken.own.get(view.name, 0), 0)]
+def askings(view: View, plan: Plan, is_free: Callable[[int], bool]) -> Iterator[Asking]:
+    """What of a plan is to be asked for, first what must not starve: the oldest repair, the first append."""
+    for planned, reason in _in_turn(view, plan):
+        by_bucket = {each.bucket: each for each in planned if is_free(each.bucket)}
+        for stretch in view.buckets.stretches(by_bucket):
+            yield Asking(view, tuple(by_bucket[bucket] for bucket in stretch), reason)
 
 
-def _is_free(view: View, bucket: int, taken: Taken, start: int, now: int) -> bool:
-    return start <= bucket and view.buckets.next(bucket) <= now and not taken.has(view, bucket)
+def _in_turn(view: View, plan: Plan) -> Iterator[tuple[Sequence[Planned], str]]:
+    repairs = [work for work in plan.work if work.operation in (Due.OVERWRITE, Due.DELETE)]
+    appends = [work for work in plan.work if work.operation is Due.APPEND]
+    first: list[Work] = [*repairs[-1:], *appends[:1]]
+    yield from ((work.buckets, work.reason) for work in first)
+    yield from _together(plan.failing, view.declared.max_buckets_per_run)
+    yield from ((work.buckets, work.reason) for work in (*repairs[:-1], *appends[1:]))
 
 
-def _stretches(view: View, planned: Iterable[Planned], reason: str) -> Iterator[Asking]:
-    by_bucket = {each.bucket: each for each in planned}
-    for stretch in view.buckets.stretches(by_bucket):
-        yield Asking(view, tuple(by_bucket[bucket] for bucket in stretch), reason)
-
-
-def _together(
-    view: View, known: Sequence[tuple[tuple[Planned], str]]
-) -> Iterator[tuple[tuple[Planned, ...], str]]:
+def _together(failing: Sequence[Failing], most: int) -> Iterator[tuple[Sequence[Planned], str]]:
     """Buckets that are known to fail, as many at a time as a run may have."""
-    most = view.declared.max_buckets_per_run
-    for at in range(0, len(known), most):
-        some = known[at : at + most]
-        yield tuple(planned for (planned,), _ in some), some[0][1]
+    for at in range(0, len(failing), most):
+        some = failing[at : at + most]
+        yield [each.planned for each in some], some[0].error
 
 
-def request(asking: Asking, attempt: int) -> dg.RunRequest:
-    """The run; its key knows the attempt, as a key counts for ever, whatever became of its run."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """The runs that were asked for the same work before: how many, and the last of them."""
+
+    count: int
+    latest: RunRecord | None
+
+    @classmethod
+    def of(cls, instance: DagsterInstance, asking: Asking) -> History:
+        same = RunsFilter(tags={WORK_TAG: asking.work})
+        return cls(instance.get_runs_count(same), next(iter(instance.get_run_records(same, limit=1)), None))
+
+    def is_over(self, now: int) -> bool:
+        """Whether it may be asked for now.
+
+        A bucket that failed backs off by its record in the map. This is for runs that ended before they
+        came so far: cancelled, crashed, or without Spark.
+        """
+        if self.latest is None:
+            return True
+        if not self.latest.dagster_run.is_finished:
+            return False
+        ended = int((self.latest.end_time or self.latest.update_timestamp.timestamp()) * 1_000)
+        return now >= ended + retry_delay(self.count)
+
+    @property
+    def attempt(self) -> str:
+        """A name for the next attempt: a run's key counts for ever, whatever became of the run."""
+        return "1" if self.latest is None else f"{self.count + 1} after {self.latest.dagster_run.run_id[:8]}"
+
+
+def request(asking: Asking, history: History) -> dg.RunRequest:
+    """The run that is asked for."""
     view, key = asking.view, asking.view.buckets.key
     first, last = key(asking.buckets[0]), key(asking.buckets[-1])
     tags = {WORK_TAG: asking.work, VIEW_TAG: view.name, "mv_assets/reason": asking.reason[:200]}
     ranged = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
     return dg.RunRequest(
-        run_key=f"{view.name} {first}..{last} {asking.work} {attempt}",
+        run_key=f"{view.name} {first}..{last} {asking.work} {history.attempt}",
         asset_selection=[dg.AssetKey(view.name)],
         asset_check_keys=[],
         partition_key=first if first == last else None,
@@ -89,21 +108,21 @@ def request(asking: Asking, attempt: int) -> dg.RunRequest:
     )
 
 
-def attempt_of(history: Sequence[RunRecord], now: int) -> int | None:
-    """The number of the next attempt at the same work; None while it is too early for one.
+def chosen(
+    candidates: Iterable[Asking], room: int, history_of: Callable[[Asking], History], now: int
+) -> tuple[list[tuple[Asking, History]], list[Asking]]:
+    """As many as there is room for, and those before them that have to wait."""
+    asked, waiting = list[tuple[Asking, History]](), list[Asking]()
+    for asking in candidates:
+        if len(asked) >= room or len(waiting) > _MOST_WAITING:
+            break
+        history = history_of(asking)
+        if history.is_over(now):
+            asked.append((asking, history))
+        else:
+            waiting.append(asking)
+    return asked, waiting
 
-    A bucket that failed backs off by its record in the map. This is for runs that ended before they came
-    so far: cancelled, crashed, or without Spark.
-    """
-    if not history:
-        return 1
-    latest = history[0]
-    if not latest.dagster_run.is_finished:
-        return None
-    ended = int((latest.end_time or latest.update_timestamp.timestamp()) * 1_000)
-    return None if now < ended + retry_delay(len(history)) else len(history) + 1
 
-
-def history_of(instance: DagsterInstance) -> Callable[[Asking], Sequence[RunRecord]]:
-    """The runs that were asked for the same work before, the newest first."""
-    return lambda asking: instance.get_run_records(RunsFilter(tags={WORK_TAG: asking.work}), limit=_HISTORY)
+# A tick looks no further: what is behind them comes when they are done.
+_MOST_WAITING = 50

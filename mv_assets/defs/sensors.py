@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from mv_assets.buckets import Buckets
 from mv_assets.defs import checks, events
-from mv_assets.defs.base_tables import width_of
+from mv_assets.defs.base_tables import unobserved, width_of
 from mv_assets.defs.cursor import Memory
-from mv_assets.defs.dead import end_dead_runs
+from mv_assets.defs.dead import living
 from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.defs.projection import untold
-from mv_assets.defs.requests import MOST_RUNS, Asking, askings, attempt_of, history_of, request
-from mv_assets.defs.taken import Taken, taken
+from mv_assets.defs.projection import BEGIN, end_of, untold
+from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
+from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StillReading
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.place import Place
-from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.refresh.planner import Plan
+from mv_assets.refresh.watch import News, Outlook, Watch
+from mv_assets.state import health
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
 
 # Of the 60 s that Dagster gives a tick; a table with more to read is read on at the next one.
 _READING_S = 35.0
+# So many STALE buckets, the newest, are shown as out of date at a time.
+_MOST_OBSERVED = 200
 
 
 @dataclass(slots=True)
@@ -66,16 +69,9 @@ def table_sensor(
     )
     def watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with deployment.place(f"Dagster sensor watch_{table}") as place:
-            return Watching(context, place, views, starts, _width(deployment, table)).tick().result()
+            return Watching(context, deployment, place, views, starts).tick().result()
 
     return watch
-
-
-def _width(deployment: Deployment, table: str) -> Buckets:
-    width = width_of(deployment, table)
-    if width is None:
-        raise ValueError(f"{table} is no base table")
-    return width
 
 
 class Watching:
@@ -84,25 +80,26 @@ class Watching:
     def __init__(
         self,
         context: dg.SensorEvaluationContext,
+        deployment: Deployment,
         place: Place,
-        views: list[View],
-        starts: dict[str, int],
-        width: Buckets,
+        views: Sequence[View],
+        starts: Mapping[str, int],
     ) -> None:
         self._context = context
+        self._instance = context.instance
+        self._deployment = deployment
         self._place = place
         self._views = {view.name: view for view in views}
         self._starts = starts
-        self._width = width
         self._tick = Tick(Memory.of(context.cursor))
 
     def tick(self) -> Tick:
-        place, instance = self._place, self._context.instance
+        place, repository, views = self._place, self._context.repository_def, list(self._views.values())
         maps = Recorded(place.store, place.manager)
         watch = Watch(place.catalog, place.tables, maps, place.clock, _within(_READING_S))
         outlooks = watch.round(self._views)
-        dead = end_dead_runs(instance, place, self._views.values())
-        claimed = taken(instance, self._context.repository_def, self._views.values(), dead)
+        runs = living(self._instance, repository, place, views, unfinished(self._instance))
+        claimed = taken(self._instance, repository, views, runs)
         for name, outlook in outlooks.items():
             view = self._views[name]
             if isinstance(outlook, StillReading):
@@ -115,65 +112,66 @@ class Watching:
 
     def _go_on(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         try:
-            self._ask(view, outlook, claimed)
+            if outlook.news is not None:
+                plan = outlook.plan()
+                touched = [*self._revert(outlook, plan), *self._ask(view, plan, claimed)]
+                self._observe(view, outlook.news, touched)
             self._tell(view, outlook, claimed)
         except MvError as error:
             self._say(view, error)
 
-    def _say(self, view: View, error: MvError) -> None:
-        self._context.log.error("%s: %s", view.name, error)
-        self._note(view, str(error))
-        self._tell_checks(view, [checks.unusable(error)], str(error))
-
-    def _ask(self, view: View, outlook: Outlook, claimed: Taken) -> None:
-        """Undo false alarms here and now, and ask for runs for the rest."""
-        news = outlook.news
-        if news is None:
-            return
-        plan = outlook.plan(MOST_RUNS * 4)
+    def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
+        """Undo false alarms here and now."""
         reverts = tuple(work for work in plan.work if work.operation is Due.REVERT)
-        for _ in carry_out(self._place, outlook, replace(plan, work=reverts, failing=())):
-            pass
-        now, history, asked = self._place.clock(), history_of(self._context.instance), list[Asking]()
-        for asking in askings(view, plan, claimed, self._starts[view.name], now):
-            attempt, span = attempt_of(history(asking), now), view.buckets.span(asking.buckets)
-            if not self._has_partitions(view, asking):
-                self._note(view, f"{span} is no partition of Dagster's; use `mv-assets refresh`")
-                continue
-            if attempt is None:
-                self._note(view, f"{span} waits, as the last run for it ended without effect")
-                continue
-            self._tick.runs.append(request(asking, attempt))
-            asked.append(asking)
-        self._observe(view, outlook, asked)
+        done = carry_out(self._place, outlook, replace(plan, work=reverts, failing=()))
+        return [result.bucket for _, results in done for result in results]
 
-    def _has_partitions(self, view: View, asking: Asking) -> bool:
+    def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
+        """Ask for runs for what is due and nobody's yet."""
+        now, start, before = self._place.clock(), self._starts[view.name], list[int]()
+
+        def is_free(bucket: int) -> bool:
+            if bucket < start:
+                before.append(bucket)
+            return start <= bucket and view.buckets.next(bucket) <= now and not claimed.has(view, bucket)
+
+        room = MOST_RUNS - claimed.own.get(view.name, 0)
+        known = partitions_of(view.buckets, start)
+        candidates = askings(view, plan, is_free)
+        asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
+        for asking, history in asked:
+            if self._has_partitions(known, asking):
+                self._tick.runs.append(request(asking, history))
+        for asking in waiting[:1]:
+            self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
+        if before:
+            span = view.buckets.span([min(before), max(before)])
+            self._note(view, f"{span} lies before the partitions that were loaded; reload the definitions")
+        return [bucket for asking, _ in asked for bucket in asking.buckets]
+
+    def _has_partitions(self, known: dg.TimeWindowPartitionsDefinition, asking: Asking) -> bool:
         """Dagster refuses a whole tick for one key that it does not know."""
-        known = partitions_of(view.buckets, self._starts[view.name])
-        ends = (asking.buckets[0], asking.buckets[-1])
-        return all(known.has_partition_key(view.buckets.key(bucket)) for bucket in ends)
+        key, ends = asking.view.buckets.key, (asking.buckets[0], asking.buckets[-1])
+        if all(known.has_partition_key(key(bucket)) for bucket in ends):
+            return True
+        span = asking.view.buckets.span(asking.buckets)
+        self._note(asking.view, f"{span} is no partition of Dagster's; use `mv-assets refresh`")
+        return False
 
-    def _note(self, view: View, what: str) -> None:
-        self._tick.notes.append(f"{view.name}: {what}")
-
-    def _observe(self, view: View, outlook: Outlook, asked: Iterable[Asking]) -> None:
-        """Tell what the tables hold now where a run was asked for: Dagster then shows what is out of date."""
-        news = outlook.news
-        buckets = [bucket for asking in asked for bucket in asking.buckets]
-        if news is None or not buckets:
-            return
-        for listing in news.sights.dimensions.values():
+    def _observe(self, view: View, news: News, touched: Sequence[int]) -> None:
+        """Tell what the tables hold where that is news: Dagster then shows what is out of date."""
+        for name, listing in news.sights.dimensions.items():
             told = events.observation(listing)
-            if self._tick.memory.observed.get(listing.table) != told.tags["dagster/data_version"]:
-                self._tick.memory.observed[listing.table] = told.tags["dagster/data_version"]
+            version = (told.tags or {})[events.DATA_VERSION]
+            if name not in self._deployment.produced_by and self._tick.memory.observed.get(name) != version:
+                self._tick.memory.observed[name] = version
                 self._tick.events.append(told)
-        if view.declared.base in self._place.tables:
-            parts = {
-                part
-                for stretch in view.buckets.stretches(buckets)
-                for part in self._width.between(stretch[0], view.buckets.next(stretch[-1]))
-            }
-            self._tick.events += events.observations(news.sights.base, self._width, parts)
+        base = view.declared.base
+        width = width_of(self._deployment, base)
+        if width is not None and base in self._place.tables and base not in self._deployment.produced_by:
+            stale = list(health.stale(news.snapshot))
+            buckets = [*touched, *stale[-_MOST_OBSERVED:]]
+            self._tick.events += unobserved(self._instance, news.sights.base, width, view, buckets)
 
     def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
@@ -181,11 +179,16 @@ class Watching:
         fresh = checks.fresh(view, header, self._place.clock())
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed}"
-        since, checked = memory.told.get(view.name, 0), memory.checked.get(view.name)
-        if outlook.news is None and since >= header.version and checked == occasion:
+        since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
+        if since > end:
+            # Another state database than the one that was told of.
+            since = BEGIN
+        if outlook.news is None and since == end and memory.checked.get(view.name) == occasion:
             return
         snapshot = self._place.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
-        found, memory.told[view.name] = untold(self._context.instance, view, snapshot, since, claimed)
+        found, memory.told[view.name] = untold(
+            self._instance, self._deployment, view, snapshot, since, claimed
+        )
         self._tick.events += found
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
         self._tell_checks(view, verdicts, occasion)
@@ -195,6 +198,14 @@ class Watching:
         if self._tick.memory.checked.get(view.name) != occasion:
             self._tick.memory.checked[view.name] = occasion
             self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
+
+    def _say(self, view: View, error: MvError) -> None:
+        self._context.log.error("%s: %s", view.name, error)
+        self._note(view, str(error))
+        self._tell_checks(view, [checks.unusable(error)], str(error))
+
+    def _note(self, view: View, what: str) -> None:
+        self._tick.notes.append(f"{view.name}: {what}")
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -34,30 +35,44 @@ class Taken:
 
     windows: dict[str, list[Window]] = field(default_factory=dict)
     own: dict[str, int] = field(default_factory=dict)
+    _starts: dict[str, list[int]] = field(default_factory=dict)
+    _ends: dict[str, list[int]] = field(default_factory=dict)
 
     def has(self, view: View, bucket: int) -> bool:
-        end = view.buckets.next(bucket)
-        return any(start < end and bucket < stop for start, stop in self.windows.get(view.name, ()))
+        if view.name not in self.windows:
+            return False
+        if view.name not in self._starts:
+            self._sort(view.name)
+        # Of all windows that begin before the bucket's end, one ends after its start.
+        at = bisect_right(self._starts[view.name], view.buckets.next(bucket) - 1)
+        return at > 0 and self._ends[view.name][at - 1] > bucket
 
     def add(self, view: View, window: Window) -> None:
         self.windows.setdefault(view.name, []).append(window)
+
+    def _sort(self, view: str) -> None:
+        ordered, latest = sorted(self.windows[view]), list[int]()
+        for _, end in ordered:
+            latest.append(max(end, latest[-1]) if latest else end)
+        self._starts[view], self._ends[view] = [start for start, _ in ordered], latest
+
+
+def unfinished(instance: DagsterInstance) -> list[RunRecord]:
+    return list(instance.get_run_records(RunsFilter(statuses=_UNFINISHED)))
 
 
 def taken(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
     views: Iterable[View],
-    dead: Iterable[str] = (),
+    runs: Iterable[RunRecord],
 ) -> Taken:
-    """The buckets of some views that runs, but for `dead` ones, and backfills will come to."""
+    """The buckets of some views that runs and backfills will come to."""
     found, named = Taken(), {dg.AssetKey(view.name): view for view in views}
-    gone = set(dead)
-    for record in unfinished(instance):
+    for record in runs:
         run = record.dagster_run
-        if run.run_id in gone:
-            continue
-        for key in _assets(run, repository) & named.keys():
-            view, window = named[key], _window(named[key], run.tags)
+        for key in assets_of(run, repository) & named.keys():
+            view, window = named[key], window_of(named[key], run.tags)
             if window is not None:
                 found.add(view, window)
                 found.own[view.name] = found.own.get(view.name, 0) + (WORK_TAG in run.tags)
@@ -68,16 +83,8 @@ def taken(
     return found
 
 
-def unfinished(instance: DagsterInstance) -> list[RunRecord]:
-    return list(instance.get_run_records(RunsFilter(statuses=_UNFINISHED)))
-
-
-def window_of(view: View, run: DagsterRun) -> Window | None:
+def window_of(view: View, tags: Mapping[str, str]) -> Window | None:
     """The time that a run is about, if it is about one."""
-    return _window(view, run.tags)
-
-
-def _window(view: View, tags: Mapping[str, str]) -> Window | None:
     first, last = tags.get(_FIRST, tags.get(_ONE)), tags.get(_LAST, tags.get(_ONE))
     if first is None or last is None:
         return None
@@ -88,10 +95,11 @@ def _window(view: View, tags: Mapping[str, str]) -> Window | None:
         return None
 
 
-def _assets(run: DagsterRun, repository: RepositoryDefinition | None) -> frozenset[dg.AssetKey]:
+def assets_of(run: DagsterRun, repository: RepositoryDefinition | None) -> frozenset[dg.AssetKey]:
+    """The assets that a run materializes."""
     if run.asset_selection is not None:
         return frozenset(run.asset_selection)
-    if repository is None or not repository.has_job(run.job_name):
+    if run.asset_check_selection or repository is None or not repository.has_job(run.job_name):
         return frozenset()
     return frozenset(repository.get_job(run.job_name).asset_layer.selected_asset_keys)
 
@@ -105,6 +113,8 @@ def _left(
     data = backfill.get_asset_backfill_data(repository.asset_graph)
     left = data.target_subset - data.materialized_subset - data.failed_and_downstream_subset
     for key in left.asset_keys & named.keys():
-        subset = left.get_partitions_subset(key)
-        for window in getattr(subset, "included_time_windows", ()):
+        windows: Sequence[dg.TimeWindow] = getattr(
+            left.get_partitions_subset(key), "included_time_windows", ()
+        )
+        for window in windows:
             yield named[key], milliseconds(window)

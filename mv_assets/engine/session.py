@@ -82,6 +82,22 @@ class Engine:
             if self._spark is not None:
                 self._free.append(own)
 
+    def shared(self) -> SparkSession:
+        """Everybody's session, for what is read here and worked on elsewhere.
+
+        Raises:
+            EngineRefused: Spark is set to overlook missing or damaged files.
+            EngineUnavailable: Spark can't be started or reached.
+
+        """
+        with self.session():
+            pass
+        if self._spark is None:
+            raise EngineUnavailable("it was stopped")
+        with spark_errors():
+            _refuse({key: self._spark.conf.get(key, None) or "false" for key in _REFUSED})
+        return self._spark
+
     def _own(self) -> SparkSession:
         _refuse(self.declared.conf)
         if self._spark is not None:

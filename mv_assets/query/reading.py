@@ -27,7 +27,7 @@ def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] |
         NeverFilled: the view has never had a row, so that not even its types are known.
 
     """
-    spark = held.enter_context(place.engine.session())
+    spark = place.engine.shared()
     snapshot = held.enter_context(place.leases.pin(view.name)).snapshot
     wanted = _wanted(view, snapshot, window)
     # Where no bucket has rows, another one still tells the types.

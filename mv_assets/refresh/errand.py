@@ -10,14 +10,14 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.errors import MvError
+from mv_assets.errors import EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.piece import Piece, Result
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting
-from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
 from mv_assets.state.model import Outcome, State
 from mv_assets.state.rules import Due
@@ -40,6 +40,7 @@ class Errand:
         self._held = ExitStack()
         self._pieces: list[Piece] = []
         self._results: dict[int, Result] = {}
+        self._look: Again | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -79,23 +80,44 @@ class Errand:
 
         """
         outlook, plan = self._plan()
-        self._results = {bucket: self._nothing(outlook, plan, bucket) for bucket in self._buckets}
+        due = {planned.bucket for work in plan.work for planned in work.buckets}
+        self._note(self._nothing(outlook, plan, bucket) for bucket in self._buckets if bucket not in due)
         if outlook.news is None:
             return False
-        place, news = self._place, outlook.news
-        again = Again(self._view, news.sights, place.tables, place.store, place.clock)
-        for work in plan.work:
-            if work.operation is Due.REVERT:
-                continue
-            piece = self._held.enter_context(Piece(place, news, again, plan.version, work))
-            self._pieces.append(piece)
-            piece.stage()
-            if piece.lost is not None:
-                break
+        self._stage(outlook, plan)
         at_once = replace(plan, work=tuple(work for work in plan.work if work.operation is Due.REVERT))
-        for _, results in executor.carry_out(place, outlook, at_once):
+        for _, results in executor.carry_out(self._place, outlook, at_once):
             self._note(results)
         return bool(self._pieces)
+
+    def _stage(self, outlook: Outlook, plan: Plan) -> None:
+        """Stage piece by piece; what Spark did not get to, as it went away, says so."""
+        staged, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
+        gone: EngineUnavailable | None = None
+        for work in staged:
+            if gone is None and outlook.news is not None:
+                again = self._again(outlook.news)
+                piece = self._held.enter_context(Piece(place, outlook.news, again, plan.version, work))
+                try:
+                    piece.stage()
+                except EngineUnavailable as error:
+                    if not self._pieces:
+                        raise
+                    gone = error
+                else:
+                    self._pieces.append(piece)
+                    gone = piece.lost
+                    continue
+            self._note(
+                Result(planned.bucket, work.operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {gone}")
+                for planned in work.buckets
+            )
+
+    def _again(self, news: News) -> Again:
+        if self._look is None:
+            place = self._place
+            self._look = Again(self._view, news.sights, place.tables, place.store, place.clock)
+        return self._look
 
     def commit(self) -> dict[int, Result]:
         """Commit what was staged; what became of each bucket."""

@@ -63,6 +63,16 @@ class Leases:
 
         self._retry.run(self._retry.critical, lease.view, "release lease", once)
 
+    def held(self, view: str) -> bool:
+        """Whether somebody reads the view."""
+
+        def once() -> bool:
+            with self._store.read(view) as reader:
+                now = reader.now()
+                return any(lease.expires_at > now for lease in reader.leases())
+
+        return self._retry.run(self._retry.critical, view, "read", once)
+
     @contextmanager
     def pin(self, view: str, start: int | None = None, end: int | None = None) -> Iterator[Pinned]:
         """The map, or its part in `[start, end)`, at one version whose files stay while the block runs.

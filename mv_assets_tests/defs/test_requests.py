@@ -12,6 +12,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
 from mv_assets.buckets import DAY, MINUTE
+from mv_assets.state.model import Attempt
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -43,7 +44,8 @@ def today(made: Desk) -> None:
 
 
 def test_what_was_asked_for_is_not_asked_for_again(office: Make) -> None:
-    made = office()
+    made = office(table={"settle": "0s"})
+    today(made)
     (request,) = made.tick().run_requests or ()
     queue(made, request)
     assert asked(made) == []
@@ -57,7 +59,8 @@ def test_a_tick_whose_daemon_died_asks_for_the_same_by_the_same_key(office: Make
 
 
 def test_what_a_person_asked_for_is_left_to_them(office: Make) -> None:
-    made = office()
+    made = office(table={"settle": "0s"})
+    today(made)
     tags = {
         "dagster/asset_partition_range_start": "1970-01-02",
         "dagster/asset_partition_range_end": "1970-01-03",
@@ -119,25 +122,61 @@ def test_a_failed_bucket_backs_off_and_the_others_go_on(office: Make) -> None:
 
 
 def test_no_more_runs_of_a_view_stand_ready_than_can_be_used(office: Make) -> None:
-    made = office(view(max_buckets_per_run=1))
+    made = office(view(max_buckets_per_run=1), table={"settle": "0s"})
+    today(made)
     first = made.tick().run_requests or ()
-    assert [name_of(request) for request in first] == ["v 1970-01-01", "v 1970-01-02"]
+    assert [name_of(request) for request in first] == ["v 1970-01-01", "v 1970-01-02", "v 1970-01-03"]
     queue(made, first[0])
-    assert asked(made) == ["v 1970-01-02"]
+    assert asked(made) == ["v 1970-01-02", "v 1970-01-03"]
 
 
-def test_a_run_that_died_without_a_word_is_ended_and_its_work_asked_for_again(office: Make) -> None:
+@pytest.mark.parametrize("status", [DagsterRunStatus.STARTED, DagsterRunStatus.NOT_STARTED])
+@pytest.mark.parametrize("by", ["the sensor", "a person"])
+def test_a_run_that_died_without_a_word_is_ended_and_its_work_asked_for_again(
+    office: Make, by: str, status: DagsterRunStatus
+) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    (request,) = made.tick().run_requests or ()
+    ranged = {key: value for key, value in request.tags.items() if key.startswith("dagster/")}
+    asking = (
+        request if by == "the sensor" else dg.RunRequest(asset_selection=request.asset_selection, tags=ranged)
+    )
+    run = queue(made, asking, status)
+    made.refinery.clock.now += 14 * MINUTE
+    assert asked(made) == []
+    made.refinery.clock.now += 2 * MINUTE
+    made.tick()
+    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+    made.refinery.clock.now += MINUTE
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+
+
+def test_a_silent_run_of_others_is_left_alone_but_holds_nothing_for_ever(office: Make) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    (request,) = made.tick().run_requests or ()
+    ranged = {key: value for key, value in request.tags.items() if key.startswith("dagster/")}
+    mixed = dg.RunRequest(asset_selection=[dg.AssetKey("v"), dg.AssetKey("theirs")], tags=ranged)
+    run = queue(made, mixed, DagsterRunStatus.STARTED)
+    assert asked(made) == []
+    made.refinery.clock.now += 16 * MINUTE
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
+
+
+def test_a_silent_run_whose_attempt_is_alive_is_not_dead(office: Make) -> None:
     made = office(table={"settle": "0s"})
     today(made)
     (request,) = made.tick().run_requests or ()
     run = queue(made, request, DagsterRunStatus.STARTED)
-    made.refinery.clock.now += 4 * MINUTE
-    assert asked(made) == []
-    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
-    made.refinery.clock.now += 2 * MINUTE
+    made.refinery.clock.now += 16 * MINUTE
+    outlook = made.refinery.look()
+    (work,) = outlook.plan().work
+    attempt = Attempt("alive", outlook.header.version, work.buckets)
+    made.refinery.manager.register(outlook.view.declaration, attempt)
     made.tick()
-    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.FAILURE  # type: ignore[union-attr]
-    assert asked(made) == ["v 1970-01-01..1970-01-04"]
+    assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
 
 
 def test_a_broken_table_is_an_error_of_its_views_only(office: Make) -> None:
@@ -219,6 +258,7 @@ def test_a_bucket_that_dagster_has_no_partition_for_stops_no_other(office: Make)
     found = made.tick()
     assert [name_of(request) for request in found.run_requests or ()] == [
         "v 1970-01-01T00:15",
+        "v 1970-01-01T00:30",
         "w 1970-01-01",
     ]
 
@@ -254,3 +294,67 @@ def test_a_source_that_stalls_makes_the_view_late_though_nothing_changes(office:
     late = made.check("v", "fresh")
     assert late is not None
     assert not late.passed
+
+
+def test_the_same_work_is_asked_for_by_a_new_key_however_often_it_came_to_nothing(office: Make) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    keys = set()
+    for _ in range(55):
+        (request,) = made.tick().run_requests or ()
+        keys.add(request.run_key)
+        queue(made, request, DagsterRunStatus.CANCELED)
+        made.refinery.clock.now += 3_700_000
+    assert len(keys) == 55
+
+
+def test_neither_the_oldest_repair_nor_the_first_append_starves(office: Make) -> None:
+    made = office(view(max_buckets_per_run=1), days=tuple(range(6)))
+    made.settle()
+    for number in range(6):
+        made.refinery.write(f"late-{number}.parquet", [day(number)])
+    made.refinery.days(6, 7)
+    assert asked(made) == ["v 1970-01-01", "v 1970-01-07", "v 1970-01-06"]
+
+
+def test_work_that_has_to_wait_holds_up_no_other(office: Make) -> None:
+    made = office(view(max_buckets_per_run=1), table={"settle": "0s"})
+    today(made)
+    for request in made.tick().run_requests or ():
+        queue(made, request, DagsterRunStatus.CANCELED)
+    assert asked(made) == ["v 1970-01-04"]
+
+
+def test_what_dagster_knows_is_not_asked_after_again_when_rows_move(office: Make) -> None:
+    made = office()
+    made.settle()
+    kept = made.refinery.remove("day-1.parquet")
+    made.refinery.look()
+    (made.refinery.folder / "events" / "day-1.parquet").write_bytes(kept)
+    told = [event for event in made.tick().asset_events if isinstance(event, dg.AssetMaterialization)]
+    told += [event for event in made.tick().asset_events if isinstance(event, dg.AssetMaterialization)]
+    assert told == []
+
+
+def test_buckets_before_the_loaded_partitions_are_said_to_need_a_reload(office: Make) -> None:
+    made = office(view(start="1970-01-03"))
+    made.settle()
+    made.refinery.manager.force(made.refinery.catalog.view("v").declaration, [0, DAY], "by hand", extend=True)
+    assert "reload the definitions" in str(made.tick().skip_reason)
+    made.load()
+    assert asked(made) == ["v 1970-01-01..1970-01-02"]
+
+
+def test_a_cursor_of_another_state_is_not_believed(office: Make) -> None:
+    made = office()
+    made.cursors["events"] = '{"told": {"v": [5000, 0]}}'
+    made.refinery.run()
+    made.tick()
+    assert len(made.materialized("v")) == 4
+
+
+def test_a_table_with_narrow_and_wide_views_is_observed_within_bounds(office: Make) -> None:
+    sql = "SELECT date_trunc('minute', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
+    made = office(view("narrow", sql=sql, bucket="15m", max_buckets_per_run=1), view(), days=tuple(range(8)))
+    observed = [event for event in made.tick().asset_events if isinstance(event, dg.AssetObservation)]
+    assert 0 < len(observed) <= 400

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 
+from mv_assets.buckets import DAY
+from mv_assets.errors import EngineUnavailable
+from mv_assets.refresh.errand import Errand
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -128,3 +133,49 @@ def test_a_bucket_that_lies_in_no_data_yet_is_computed_for_a_person_only(office:
     assert made.refinery.states(0, 1, 2) == "VVV"
     made.refinery.write("rest.parquet", through(2))
     assert made.settle() == ["v 1970-01-03"]
+
+
+def test_dagsters_own_retry_of_a_failed_run_does_not_defeat_the_backoff(office: Make) -> None:
+    made = office(view(sql=SUMS))
+    made.refinery.spoil("day-1.parquet", "x")
+    (request,) = made.tick().run_requests or ()
+    failed = made.run(request)
+    retry = {"dagster/parent_run_id": failed.run_id, "dagster/retry_number": "1"}
+    assert not made.materialize("v", "1970-01-02", tags=retry).success
+    snapshot = made.refinery.store.snapshot("v")
+    assert not snapshot.rows[DAY].forced
+    assert snapshot.attempts[DAY].count == 1
+
+
+def test_executing_a_good_run_again_computes_it_all_once_more(office: Make) -> None:
+    made = office()
+    (request,) = made.tick().run_requests or ()
+    first = made.run(request)
+    before = made.generations()
+    again = {**request.tags, "dagster/sensor_name": "watch_events", "dagster/parent_run_id": first.run_id}
+    assert made.execute([dg.AssetKey("v")], None, again).success
+    after = made.generations()
+    assert all(after[number] != before[number] for number in before)
+
+
+def test_spark_that_goes_away_between_two_pieces_loses_none_of_the_first(office: Make) -> None:
+    made = office(days=(0, 1, 2, 3))
+    made.settle()
+    for number in (0, 2):
+        made.refinery.write(f"late-{number}.parquet", [day(number)])
+    place = made.refinery.place()
+    with Errand(place, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as errand:
+        sessions = iter([place.engine.session])
+
+        def once() -> Any:
+            try:
+                return next(sessions)()
+            except StopIteration:
+                raise EngineUnavailable("unplugged") from None
+
+        object.__setattr__(place, "engine", SimpleNamespace(session=once))
+        assert errand.stage()
+        found = {bucket // DAY: result for bucket, result in errand.commit().items()}
+    assert [found[number].outcome.value for number in (1, 2, 3)] == ["replay", "committed", "replay"]
+    assert "not reached: Spark is not available: unplugged" in str(found[0].reason)
+    assert made.refinery.states(0, 1, 2, 3) == "SVVV"

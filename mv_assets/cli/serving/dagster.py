@@ -36,9 +36,7 @@ def home(given: str | None, ours: Path) -> Path:
 
 def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]) -> Child:
     """`dagster dev`; `folder` is that of its log."""
-    workspace = Path("workspace.yaml")
-    what = ["-w", str(workspace)] if workspace.is_file() else ["-m", "mv_assets.definitions"]
-    at = ["-h", LOOPBACK, "-p", str(port)]
+    what, at = ["-m", "mv_assets.definitions"], ["-h", LOOPBACK, "-p", str(port)]
     return Child(
         "Dagster",
         [sys.executable, "-m", "dagster", "dev", *what, *at],

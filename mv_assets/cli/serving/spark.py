@@ -40,9 +40,9 @@ def spark_server(
         # At another port nobody would find it.
         "spark.port.maxRetries": "0",
     }
-    options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     home = _spark_home()
     submit = [str(home / "bin" / "spark-submit"), "--master", declared.master or "local[*]"]
+    options = ["--properties-file", str(_written(folder / "spark.properties", settings))]
     named = ["--name", "mv_assets", "--class", _SERVER, "spark-internal"]
     return Child(
         "Spark",
@@ -52,6 +52,15 @@ def spark_server(
         _WISHES,
         keep,
     )
+
+
+def _written(file: Path, settings: Mapping[str, str]) -> Path:
+    """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
+    file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
+    return file
 
 
 def _spark_home() -> Path:

@@ -1,0 +1,98 @@
+"""What Dagster calls unsynced is what the map calls STALE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
+
+from mv_assets_tests.defs.desk import Desk
+from mv_assets_tests.lake import day, through, view
+
+Make = Callable[..., Desk]
+
+
+def unsynced(made: Desk, name: str = "v") -> list[str]:
+    graph = made.repository.asset_graph
+    resolver = CachingStaleStatusResolver(made.instance, graph, LoadingContextForTest(made.instance))
+    key = dg.AssetKey(name)
+    keys = sorted(made.materialized(name))
+    return [each for each in keys if resolver.get_status(key, each) is StaleStatus.STALE]
+
+
+def on_top() -> dict[str, object]:
+    return {"base": "v", "sql": "SELECT hour, n FROM v", "bucket": "1d"}
+
+
+def test_a_late_file_is_seen_on_its_bucket_until_it_is_computed(office: Make) -> None:
+    made = office()
+    made.settle()
+    assert unsynced(made) == []
+    made.refinery.write("late.parquet", [day(1)])
+    made.tick()
+    assert unsynced(made) == ["1970-01-02"]
+    made.settle()
+    assert unsynced(made) == []
+
+
+def test_all_stale_buckets_are_seen_though_only_some_are_asked_for(office: Make) -> None:
+    made = office(view(max_buckets_per_run=1), days=tuple(range(6)))
+    made.settle()
+    for number in range(6):
+        made.refinery.write(f"late-{number}.parquet", [day(number)])
+    made.tick()
+    assert len(unsynced(made)) == 6
+
+
+def test_what_the_command_line_computed_is_in_sync(office: Make) -> None:
+    made = office(view(), view("w", **on_top()))
+    made.refinery.run()
+    made.tick()
+    assert len(made.materialized("w")) == 4
+    assert unsynced(made) == unsynced(made, "w") == []
+
+
+def test_what_the_launchpad_computed_is_in_sync(office: Make) -> None:
+    made = office(view(), view("w", **on_top()))
+    assert made.job("refresh_view", view="w").success
+    assert unsynced(made) == unsynced(made, "w") == []
+
+
+def test_a_false_alarm_is_taken_back(office: Make) -> None:
+    made = office()
+    made.settle()
+    kept = made.refinery.remove("day-1.parquet")
+    made.tick()
+    assert unsynced(made) == ["1970-01-02"]
+    (made.refinery.folder / "events" / "day-1.parquet").write_bytes(kept)
+    made.tick()
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert unsynced(made) == []
+
+
+def test_a_dimension_that_changes_and_changes_back(office: Make) -> None:
+    joined = """
+        SELECT date_trunc('hour', e.at) AS hour, count(*) AS n
+        FROM events e JOIN zones z ON e.x = z.x GROUP BY ALL"""
+    made = office(view(dimensions=["zones"], sql=joined), dimensions=["zones"])
+    made.refinery.write("zones.parquet", through(0), table="zones")
+    made.settle()
+    assert unsynced(made) == []
+    more = made.refinery.write("more.parquet", through(1), 1, table="zones")
+    made.tick()
+    assert len(unsynced(made)) == 4
+    more.unlink()
+    made.tick()
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert unsynced(made) == []
+
+
+def test_a_machine_that_finds_nothing_to_do_changes_nothing_for_those_above(office: Make) -> None:
+    made = office(view(), view("w", **on_top()))
+    made.settle()
+    assert made.materialize(
+        "v", "1970-01-01", "1970-01-04", tags={"dagster/schedule_name": "nightly"}
+    ).success
+    assert unsynced(made, "w") == []
