@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 WORKERS ?= auto
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(TESTS)/acceptance/test_commits.py $(addprefix $(TESTS)/engine/test_,files.py schemas.py formats.py)
-ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned or dimension'
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
+ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
 .PHONY: dev test check prove bench java chromium clean
 

@@ -19,7 +19,7 @@ SQL = """
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, connect_server: str) -> Path:
     """A view of two days, declared but not refreshed."""
     (tmp_path / "events").mkdir()
     for at in DAYS:
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     declared = {
         "state": "sqlite:///state.db",
         "warehouse": "warehouse",
-        "spark": {"master": "local[1]", "conf": {"spark.sql.shuffle.partitions": "1"}},
+        "spark": {"remote": connect_server},
         "tables": [{"name": "events", "path": "events", "time_column": "at", "settle": "0s"}],
         "views": [{**view, "start": "2024-01-01"}],
     }

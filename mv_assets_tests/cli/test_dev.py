@@ -148,7 +148,11 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
             time.sleep(0.2)
         assert alive(started) == {}
         assert not listens(int(port))
-        assert {path.name for path in (running.home / "logs").iterdir()} == {"dagster.log", "spark.log"}
+        assert {path.name for path in (running.home / "logs").iterdir()} == {
+            "dagster.log",
+            "spark.log",
+            "spark.properties",
+        }
         assert (running.home / "dagster" / "history" / "runs.db").is_file()
 
 
@@ -186,12 +190,14 @@ def test_a_dagster_that_ends_by_itself_is_shown_with_what_it_said(tmp_path: Path
 
 def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "project.yaml").write_text(NO_SPARK)
-    (tmp_path / "broken.py").write_text("raise ValueError('the moon is full')\n")
-    (tmp_path / "workspace.yaml").write_text("load_from:\n  - python_file: broken.py\n")
+    # Only what is loaded needs it; whoever starts it does not.
+    (tmp_path / "dagster_pyspark.py").write_text("raise ValueError('the moon is full')\n")
+    # A workspace that happens to be there is not what was asked for.
+    (tmp_path / "workspace.yaml").write_text("load_from:\n  - python_file: nothing.py\n")
     options = ("--project", "project.yaml", "dev", "--port", str(free_port()))
-    with dev(tmp_path, *options) as running:
+    with dev(tmp_path, *options, PYTHONPATH=str(tmp_path)) as running:
         running.until(lambda: "Ctrl-C stops all of it" in running.said())
-        assert "broken.py can't be loaded: ValueError: the moon is full" in running.said()
+        assert "mv_assets.definitions can't be loaded: ValueError: the moon is full" in running.said()
         assert "sc://" not in running.said()
         running.process.send_signal(signal.SIGTERM)
         assert running.ended() == 0

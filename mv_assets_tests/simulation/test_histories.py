@@ -263,8 +263,8 @@ def test_long_histories_keep_every_invariant(record_property: Callable[[str, obj
         clock = Clock()
         return History(MemoryStore(Memory(), clock), clock)
 
-    chosen = _play(make, examples=300, steps=80)
-    record_property("proved", f"random histories: 300 of up to 80 steps in memory, seed {chosen}")
+    chosen = _play(make, examples=150, steps=80)
+    record_property("proved", f"random histories: 150 of up to 80 steps in memory, seed {chosen}")
 
 
 def test_histories_are_the_same_in_memory_and_in_sql(
@@ -282,11 +282,11 @@ def test_histories_are_the_same_in_memory_and_in_sql(
         opened.append(sql)
         return History(LockstepStore(MemoryStore(Memory(), clock), sql), clock)
 
-    chosen = _play(make, examples=25, steps=50)
+    chosen = _play(make, examples=15, steps=50)
     for store in opened:
         store.close()
     record_property(
-        "proved", f"random histories: 25 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
+        "proved", f"random histories: 15 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
     )
 
 

@@ -56,6 +56,7 @@ def spark_server(
 
 def _written(file: Path, settings: Mapping[str, str]) -> Path:
     """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
