@@ -150,5 +150,5 @@ def test_a_server_that_is_killed_is_said_to_be_gone(tmp_path: Path) -> None:
 
 
 def test_of_what_grpc_says_only_the_details_are_kept() -> None:
-    said = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = X\n\tdetails = "all addresses refused"\n>'
+    said = '<_InactiveRpcError of RPC that ended with:\n\tstatus = X\n\tdetails = "all addresses refused"\n>'
     assert in_short(ConnectionError(said)) == "all addresses refused"
