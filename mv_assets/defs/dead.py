@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 
 import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord
 
 from mv_assets.buckets import MINUTE
 from mv_assets.defs.names import JOBS
-from mv_assets.defs.taken import assets_of
+from mv_assets.defs.taken import assets_of, window_of
 from mv_assets.refresh.place import Place
 from mv_assets.views.view import View
 
@@ -26,20 +27,21 @@ def living(
     runs: Sequence[RunRecord],
 ) -> list[RunRecord]:
     """Runs without those whose process is gone. These are ended, if they are nobody's but ours."""
-    named, found = {dg.AssetKey(view.name) for view in views}, list[RunRecord]()
-    silent = [record for record in runs if _is_silent(instance, record, place.clock())]
-    beats = bool(silent) and any(_beats(place, view) for view in views)
+    named, found = {dg.AssetKey(view.name): view for view in views}, list[RunRecord]()
     for record in runs:
         run, assets = record.dagster_run, assets_of(record.dagster_run, repository)
-        if record not in silent or beats or not (assets & named or _is_ours(run, assets, named)):
+        ours = _is_ours(run, assets, named.keys())
+        touched = [named[key] for key in assets & named.keys()] or list(views if ours else ())
+        silent = bool(touched) and _is_silent(instance, record, place.clock())
+        if not silent or any(_beats(place, view, run) for view in touched):
             found.append(record)
-        elif _is_ours(run, assets, named):
+        elif ours:
             said = "its process is gone: no log and no heartbeat for a quarter of an hour"
             instance.report_run_failed(run, said)
     return found
 
 
-def _is_ours(run: DagsterRun, assets: frozenset[dg.AssetKey], views: set[dg.AssetKey]) -> bool:
+def _is_ours(run: DagsterRun, assets: frozenset[dg.AssetKey], views: AbstractSet[dg.AssetKey]) -> bool:
     """Whether all that a run does is a view's: what else it does may take hours in silence."""
     checked = {key.asset_key for key in run.asset_check_selection or ()}
     touched = assets | checked
@@ -56,8 +58,12 @@ def _is_silent(instance: DagsterInstance, record: RunRecord, now: int) -> bool:
     return not latest or now - int(latest[0].event_log_entry.timestamp * 1_000) >= _SILENT_MS
 
 
-def _beats(place: Place, view: View) -> bool:
-    """Whether anybody works on a view or reads it: then it is too early to tell."""
+def _beats(place: Place, view: View, run: DagsterRun) -> bool:
+    """Whether anybody works on the buckets of a run, or, if it has none, on the view or reads it."""
     if view.name not in place.store.views():
         return False
-    return bool(place.registry.alive(view.name)) or place.leases.held(view.name)
+    alive, window = place.registry.alive(view.name), window_of(view, run.tags)
+    if window is None:
+        return bool(alive) or place.leases.held(view.name)
+    attempts = place.store.snapshot(view.name, *window).attempts.values()
+    return any(attempt.generation in alive for attempt in attempts if attempt.generation is not None)

@@ -99,7 +99,7 @@ def test_a_run_executed_again_from_its_failure_computes_what_failed(deployment: 
 
 def test_the_launchpad_audits_a_view(deployment: Deployment, site: Site) -> None:
     before = site.versions()
-    config = {"ops": {"audit": {"config": {"view": HOURLY, "sample": 3}}}}
+    config = {"ops": {"mv_assets_audit": {"config": {"view": HOURLY, "sample": 3}}}}
     run = deployment.finished(deployment.dagster.launch_job("audit_view", config))
     assert run.status == "SUCCESS", deployment.dagster.errors(run.id)
     check = deployment.dagster.check(HOURLY, "matches_base")
