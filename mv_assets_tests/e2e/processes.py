@@ -37,6 +37,7 @@ class DagsterProcesses:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
         self._environment = {
             **inherited,
+            **serving.SETTINGS,
             # Dagster warns of its own beta interfaces by the hundred.
             "PYTHONWARNINGS": "ignore",
             "DAGSTER_HOME": str(home),

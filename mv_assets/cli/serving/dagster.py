@@ -20,6 +20,8 @@ from mv_assets.cli.serving.ports import LOOPBACK
 # It ends its runs, its code servers and then itself.
 _WISHES = ((signal.SIGINT, 12.0), (signal.SIGTERM, 3.0))
 _ANSWERS_WITHIN_S = 5.0
+# A run over a range has an event a bucket; one by one each would be a transaction.
+SETTINGS = {"DAGSTER_EVENT_BATCH_SIZE": "100"}
 _QUERY = """{ workspaceOrError { ... on Workspace { locationEntries {
     name loadStatus locationOrLoadError { ... on PythonError { message causes { message } } } } } } }"""
 
@@ -40,7 +42,7 @@ def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: S
     return Child(
         "Dagster",
         [sys.executable, "-m", "dagster", "dev", *what, *at],
-        environment,
+        {**SETTINGS, **environment},
         folder / "dagster.log",
         _WISHES,
         keep,
