@@ -46,7 +46,7 @@ class Deployment:
 
     def is_calm(self) -> bool:
         busy = self.dagster.unfinished() or self.dagster.backfills_ahead()
-        return not busy and self.site.is_complete()
+        return not busy and self.site.is_complete() and not self.site.is_due()
 
     def ticked(self, sensor: str, times: int = 2) -> None:
         """Until a sensor has looked so many times more, from beginning to end."""

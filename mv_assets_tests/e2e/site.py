@@ -211,6 +211,10 @@ class Site(Refinery):
             if event.operation in _COMPUTED and event.bucket is not None and event.version > since
         )
 
+    def is_due(self) -> bool:
+        """Whether a look would find something to do: what another view computed again, say."""
+        return any(self.dry(view).plan().work for view in self.catalog.views)
+
     def is_complete(self) -> bool:
         """Whether every bucket that has data up to its end is VALID and has the rows it should have."""
         if any(self.valid(view) != buckets for view, buckets in BUCKETS.items()):
