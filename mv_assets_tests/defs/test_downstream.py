@@ -31,6 +31,23 @@ def _mine() -> dg.Definitions:
     return dg.Definitions(assets=[daily, weekly, whole])
 
 
+def _joining() -> dg.Definitions:
+    READ.clear()
+
+    @dg.asset(partitions_def=DAYS)
+    def joined(v, w) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        READ["joined"] = [tuple(row) for row in v.join(w, "hour").collect()]
+
+    return dg.Definitions(assets=[joined])
+
+
+def test_an_asset_may_join_two_views(office: Make) -> None:
+    made = office(view(), view("w", base="v", sql="SELECT hour, n AS m FROM v"), extra=_joining())
+    made.settle()
+    assert made.execute([dg.AssetKey("joined")], "1970-01-02", {}).success
+    assert len(READ["joined"]) == 2
+
+
 def test_an_asset_gets_the_rows_of_its_partition(office: Make) -> None:
     made = office(extra=_mine())
     made.settle()

@@ -58,6 +58,11 @@ def test_a_table_that_an_asset_of_theirs_writes_is_that_asset(tmp_path: Path) ->
     assert graph.get(dg.AssetKey("trips_hourly")).parent_keys == {dg.AssetKey("raw_trips")}
 
 
+def test_a_producer_of_no_table_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(MvError, match="there is no table trisp; did you mean trips"):
+        _built(tmp_path, produced_by={"trisp": dg.AssetKey("raw_trips")})
+
+
 def test_columns_say_where_they_come_from(tmp_path: Path) -> None:
     found = _built(tmp_path).get_repository_def().asset_graph.get(dg.AssetKey("trips_hourly"))
     lineage = found.metadata["dagster/column_lineage"]
