@@ -9,7 +9,8 @@ import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord
 
 from mv_assets.buckets import MINUTE
-from mv_assets.defs.names import JOBS
+from mv_assets.defs.deployment import identity
+from mv_assets.defs.names import PROJECT_TAG
 from mv_assets.defs.taken import assets_of, window_of
 from mv_assets.refresh.place import Place
 from mv_assets.views.view import View
@@ -30,8 +31,11 @@ def living(
     named, found = {dg.AssetKey(view.name): view for view in views}, list[RunRecord]()
     for record in runs:
         run, assets = record.dagster_run, assets_of(record.dagster_run, repository)
-        ours = _is_ours(run, assets, named.keys())
-        touched = [named[key] for key in assets & named.keys()] or list(views if ours else ())
+        job = run.tags.get(PROJECT_TAG) == identity(place.catalog.project)
+        ours = job or _is_ours(run, assets, named.keys())
+        # A job of the launchpad may be about any view, another table's too.
+        others = place.catalog.views.values() if job else views
+        touched = [named[key] for key in assets & named.keys()] or list(others if ours else ())
         silent = bool(touched) and _is_silent(instance, record, place.clock())
         if not silent or any(_beats(place, view, run) for view in touched):
             found.append(record)
@@ -45,7 +49,7 @@ def _is_ours(run: DagsterRun, assets: frozenset[dg.AssetKey], views: AbstractSet
     """Whether all that a run does is a view's: what else it does may take hours in silence."""
     checked = {key.asset_key for key in run.asset_check_selection or ()}
     touched = assets | checked
-    return run.job_name in JOBS or (bool(touched) and touched <= views)
+    return bool(touched) and touched <= views
 
 
 def _is_silent(instance: DagsterInstance, record: RunRecord, now: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from mv_assets.clock import clock
 from mv_assets.engine.session import Engine
 from mv_assets.engine.starting import start
 from mv_assets.errors import MvError
-from mv_assets.project import Spark
+from mv_assets.project import Project, Spark
 from mv_assets.refresh.place import Place, place_of
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
@@ -69,6 +70,11 @@ class Deployment:
             return declared
         finally:
             store.close()
+
+
+def identity(project: Project) -> str:
+    """Names a project among others that one Dagster may have, without giving away where its state is."""
+    return hashlib.blake2b(f"{project.state} {project.warehouse}".encode(), digest_size=8).hexdigest()
 
 
 def session_of(spark: SparkResource) -> SparkSession:

@@ -11,8 +11,8 @@ import dagster as dg
 from pydantic import Field
 
 from mv_assets.defs import checks, events
-from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import POOL, SPARK
+from mv_assets.defs.deployment import Deployment, as_failures, identity
+from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.garbage import Garbage, Report
@@ -28,11 +28,13 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
     if not deployment.catalog.views:
         return []
     views = _names(list(deployment.catalog.views))
+    whose = {PROJECT_TAG: identity(deployment.catalog.project)}
     return [
         _job(
             "refresh_view",
             "Compute what is missing or STALE of a view: all of it, a range, or one bucket.",
             _refresh(deployment, views),
+            whose,
         ),
         _job(
             "drop_view",
@@ -43,6 +45,7 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
             "audit_view",
             "Compute stored buckets once more and compare; what differs is STALE afterwards.",
             _audit(deployment, views),
+            whose,
         ),
         _job(
             "collect_garbage",
@@ -58,8 +61,10 @@ def _names(views: list[str]) -> Any:
     return Enum(f"View_{digest}", {name: name for name in views})
 
 
-def _job(name: str, description: str, op: dg.OpDefinition) -> dg.JobDefinition:
-    @dg.job(name=name, description=description)
+def _job(
+    name: str, description: str, op: dg.OpDefinition, tags: dict[str, str] | None = None
+) -> dg.JobDefinition:
+    @dg.job(name=name, description=description, tags=tags)
     def job() -> None:
         op()
 

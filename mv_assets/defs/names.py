@@ -12,8 +12,8 @@ GROUP = "mv_assets"
 WORK_TAG = "mv_assets/work"
 VIEW_TAG = "mv_assets/view"
 
-# The jobs of the launchpad.
-JOBS = ("refresh_view", "drop_view", "audit_view", "collect_garbage")
+# Tag of runs of the launchpad's jobs that compute: whose they are.
+PROJECT_TAG = "mv_assets/project"
 
 # Metadata of a materialization: which content it is.
 CONTENT = "content"

@@ -358,3 +358,40 @@ def test_a_table_with_narrow_and_wide_views_is_observed_within_bounds(office: Ma
     made = office(view("narrow", sql=sql, bucket="15m", max_buckets_per_run=1), view(), days=tuple(range(8)))
     observed = [event for event in made.tick().asset_events if isinstance(event, dg.AssetObservation)]
     assert 0 < len(observed) <= 400
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_silent_job_of_the_launchpad_is_dead_only_if_no_view_at_all_is_worked_on(
+    office: Make, *, alive: bool
+) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    tags = dict(made.repository.get_job("refresh_view").tags)
+    ours = create_run_for_test(
+        made.instance, job_name="refresh_view", tags=tags, status=DagsterRunStatus.STARTED
+    )
+    theirs = create_run_for_test(made.instance, job_name="refresh_view", status=DagsterRunStatus.STARTED)
+    made.refinery.clock.now += 16 * MINUTE
+    if alive:
+        outlook = made.refinery.look()
+        (work,) = outlook.plan().work
+        attempt = Attempt("alive", outlook.header.version, work.buckets)
+        made.refinery.manager.register(outlook.view.declaration, attempt)
+    made.tick()
+    expected = DagsterRunStatus.STARTED if alive else DagsterRunStatus.FAILURE
+    assert made.instance.get_run_by_id(ours.run_id).status is expected  # type: ignore[union-attr]
+    assert made.instance.get_run_by_id(theirs.run_id).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
+
+
+def test_reading_that_takes_too_long_goes_on_at_the_next_tick(
+    office: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.parquet._BATCH", 1)
+    made = office()
+    with monkeypatch.context() as short:
+        short.setattr("mv_assets.defs.sensors._READING_S", -1.0)
+        for read in (1, 2, 3):
+            found = made.tick()
+            assert not found.run_requests
+            assert f"1 of {5 - read} new files" in str(found.skip_reason)
+    assert asked(made) == ["v 1970-01-01..1970-01-04"]
