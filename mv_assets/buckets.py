@@ -79,6 +79,16 @@ class Buckets:
             yield bucket
             bucket = self.next(bucket)
 
+    def count(self, start: int, end: int) -> int:
+        """How many buckets overlap `[start, end)`."""
+        if start >= end:
+            return 0
+        first, last = self.floor(start), self.floor(end - 1)
+        if self._ms is not None:
+            return (last - first) // self._ms + 1
+        one, other = _date(first), _date(last)
+        return (other.year - one.year) * 12 + other.month - one.month + 1
+
     def stretches(self, starts: Iterable[int]) -> list[list[int]]:
         """Buckets with their neighbours together, all in order."""
         found: list[list[int]] = []

@@ -309,3 +309,17 @@ class NoPort(Refused):
 
     def __init__(self, first: int, last: int) -> None:
         super().__init__(f"no free port from {first} to {last}; name another with --port")
+
+
+class QueryRefused(Refused):
+    """A query that is not one SELECT over the project's tables and views."""
+
+
+class SourceMoving(MvError):
+    """Files changed under a query each time it was tried."""
+
+    def __init__(self, table: str, file: str, attempts: int) -> None:
+        super().__init__(
+            f"file {file} of table {table} changed while the query read it, {attempts} times in a row; "
+            "ask again when its writer has come to rest"
+        )

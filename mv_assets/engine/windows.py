@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
+
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
@@ -13,14 +16,15 @@ from mv_assets.tables.times import FIRST, LAST, Unit
 _PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def within(time: Column, kind: DataType, unit: Unit | None, start: int, end: int) -> Column:
-    """Whether a time of the base table lies in `[start, end)`; in literals, so that Spark can prune."""
-    first, last = _literal(kind, unit, start), _literal(kind, unit, end)
-    return (time >= first) & (time < last)
+def within(time: Column, kind: DataType, unit: Unit | None, start: int | None, end: int | None) -> Column:
+    """Whether a time lies in `[start, end)`, either of them perhaps open; in literals, so that Spark prunes."""
+    bounds = [] if start is None else [time >= _literal(kind, unit, start)]
+    bounds += [] if end is None else [time < _literal(kind, unit, end)]
+    return reduce(and_, bounds) if bounds else time.isNotNull()
 
 
 def _literal(kind: DataType, unit: Unit | None, when: int) -> Column:
-    """A bucket's bound, which is a whole minute, in the column's type."""
+    """The first value of the column's type that is not before that time."""
     match kind:
         case TimestampType():
             return sql.timestamp_micros(sql.lit(when * 1_000))
@@ -31,7 +35,7 @@ def _literal(kind: DataType, unit: Unit | None, when: int) -> Column:
             return sql.date_from_unix_date(sql.lit(-(-when // DAY)))
     if unit is None:
         raise Unreadable(f"the time column is {kind.simpleString()}, which is not a time")
-    return sql.lit(min(max(when * _PER_SECOND[unit] // 1_000, FIRST), LAST)).cast("bigint")
+    return sql.lit(min(max(-(-when * _PER_SECOND[unit] // 1_000), FIRST), LAST)).cast("bigint")
 
 
 def bucket_of(time: Column, buckets: Buckets) -> Column:

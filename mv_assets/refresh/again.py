@@ -61,19 +61,15 @@ class Again:
             if upstream.version_of(self._store.pulse(name).header) == last.version:
                 return last
             return upstream.listing_of(self._store.snapshot(name), self._clock())
-        glance = self._tables[name].glance()
-        # A checksum that was taken of a young file is not trusted for longer than its look.
-        if glance.version == last.version and last.recheck_at is None:
-            return last
-        return glance.listing()
+        return relisted(self._tables[name], last)
 
     def _changed(self, now: Sights, seen: Mapping[int, Seen]) -> Iterator[tuple[int, str]]:
         """Buckets of which a file that was read is not the listed one any more."""
-        gone = _gone(self._before.base, now.base)
+        gone = replaced(self._before.base, now.base)
         joined = [
             f"dimension {name}: {file}"
             for name, listed in self._before.dimensions.items()
-            for file in sorted(_gone(listed, now.dimensions[name]))
+            for file in sorted(replaced(listed, now.dimensions[name]))
         ]
         names = self._before.base.names
         for bucket, each in seen.items():
@@ -82,7 +78,16 @@ class Again:
                 yield bucket, [*lost, *joined][0]
 
 
-def _gone(before: Listing, now: Listing) -> set[str]:
+def relisted(table: Table, last: Listing) -> Listing:
+    """The table now; the last listing itself if nothing has changed since."""
+    glance = table.glance()
+    # A checksum that was taken of a young file is not trusted for longer than its look.
+    if glance.version == last.version and last.recheck_at is None:
+        return last
+    return glance.listing()
+
+
+def replaced(before: Listing, now: Listing) -> set[str]:
     """Files of a listing that are no longer the objects they were."""
     if now is before:
         return set()

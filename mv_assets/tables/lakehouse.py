@@ -157,6 +157,8 @@ def enter(
             listing.recheck(listing.at + settle_ms)
         if start_end is None:
             listing.timeless.add(file.name)
+            if known is not None and known.error is not None:
+                listing.unread.add(file.name)
         else:
             segment = Segment(file.name, file.crc, *start_end)
             listing.add(segment, size=file.size, changed=file.changed, identity=_identity(file))

@@ -89,6 +89,8 @@ class Listing:
     broken: dict[str, Broken] = field(default_factory=dict)
     # Files that are there, but have no rows in time.
     timeless: set[str] = field(default_factory=set)
+    # Those of them that could not be read and never were: they may hold rows of any time.
+    unread: set[str] = field(default_factory=set)
     # Rows whose time is null belong to no bucket; they are counted here by file.
     nulls: dict[str, int] = field(default_factory=dict)
     # Types of the table's columns where the table itself, not each file, decides them.

@@ -170,6 +170,7 @@ class _Look:
             listing.timeless -= gone
         for broken in self._unusable.values():
             listing.place(broken, ALWAYS if self._table.time is None else broken.range)
+        listing.unread |= {broken.name for broken in listing.unplaced}
         return listing
 
     def _examine(self, folder: Folder, names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
@@ -202,6 +203,8 @@ class _Look:
             listing.broken[name] = Broken(name, known.error, known.start_ms, known.end_ms)
         if known.start_ms is None or known.end_ms is None:
             self._nowhere.add(at)
+            if known.error is not None:
+                listing.unread.add(name)
             return
         listing.crcs[at], listing.starts[at], listing.ends[at] = known.crc, known.start_ms, known.end_ms
 

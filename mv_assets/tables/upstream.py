@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from mv_assets.state import rules
 from mv_assets.state.model import Header, Segment, Snapshot, State
 from mv_assets.tables.listing import ALWAYS, Listing, Pending
 
 
-def listing_of(snapshot: Snapshot, at: int) -> Listing:
-    """The map of a view as a listing. Its rows that can't be trusted are pending, vacant buckets too."""
+def listing_of(snapshot: Snapshot, at: int, fit: Container[int] | None = None) -> Listing:
+    """The map of a view as a listing. Its rows that can't be trusted are pending, vacant buckets too.
+
+    With `fit`, only those among them are trusted.
+    """
     header = snapshot.header
     listing = Listing(header.view, version_of(header), at, complete_through=header.watermark - 1)
-    for bucket, row in sorted(snapshot.rows.items()):
-        if row.content is not None and rules.effective_state(row, header) is State.VALID:
-            end = header.buckets.next(bucket) - 1
-            segment = Segment(header.buckets.key(bucket), row.content, bucket, end)
-            listing.add(segment, size=row.bytes)
-    listing.pending = tuple(_pending(snapshot))
+    trusted = {
+        bucket: row.content
+        for bucket, row in sorted(snapshot.rows.items())
+        if row.content is not None
+        and rules.effective_state(row, header) is State.VALID
+        and (fit is None or bucket in fit)
+    }
+    for bucket, content in trusted.items():
+        end = header.buckets.next(bucket) - 1
+        listing.add(
+            Segment(header.buckets.key(bucket), content, bucket, end), size=snapshot.rows[bucket].bytes
+        )
+    listing.pending = tuple(_pending(snapshot, trusted))
     return listing
 
 
@@ -26,15 +36,14 @@ def version_of(header: Header) -> str:
     return str(header.version)
 
 
-def _pending(snapshot: Snapshot) -> Iterator[Pending]:
-    """Stretches of coverage between the buckets that are VALID, the last one without an end."""
+def _pending(snapshot: Snapshot, trusted: Iterable[int]) -> Iterator[Pending]:
+    """Stretches of coverage between the buckets that can be trusted, the last one without an end."""
     header = snapshot.header
     cursor = header.start
-    for bucket, row in sorted(snapshot.rows.items()):
-        if rules.effective_state(row, header) is State.VALID and row.content is not None:
-            if bucket > cursor:
-                yield Pending(cursor, bucket, _waits_for(snapshot, cursor))
-            cursor = header.buckets.next(bucket)
+    for bucket in trusted:
+        if bucket > cursor:
+            yield Pending(cursor, bucket, _waits_for(snapshot, cursor))
+        cursor = header.buckets.next(bucket)
     yield Pending(cursor, ALWAYS[1], _waits_for(snapshot, cursor))
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from mv_assets.buckets import Buckets
 
 # Finest first. A second lies in one bucket whatever the width, so it needs no boundaries.
-_BOUNDARIES: Mapping[str, Buckets | None] = {
+BOUNDARIES: Mapping[str, Buckets | None] = {
     "second": None,
     "minute": Buckets.of("1m"),
     "hour": Buckets.of("1h"),
@@ -19,13 +19,13 @@ _BOUNDARIES: Mapping[str, Buckets | None] = {
     "week": Buckets.of("1w"),
     "month": Buckets.of("1mo"),
 }
-GRAINS = tuple(_BOUNDARIES)
+GRAINS = tuple(BOUNDARIES)
 _ORDER = {grain: place for place, grain in enumerate((*GRAINS, "quarter", "year"))}
-_UNITS = {name: name for name in _ORDER} | {
+UNITS = {name: name for name in _ORDER} | {
     "dd": "day", "mm": "month", "mon": "month", "yy": "year", "yyyy": "year",
 }  # fmt: skip
 # trunc() answers NULL for anything finer.
-_DATE_GRAINS = ("week", "month", "quarter", "year")
+DATE_GRAINS = ("week", "month", "quarter", "year")
 TO_TIMESTAMP = {
     "s": "timestamp_seconds",
     "ms": "timestamp_millis",
@@ -42,9 +42,9 @@ _TIMESTAMPS = (
 
 def fits(grain: str, buckets: Buckets) -> bool:
     """Whether every such grain lies wholly inside one bucket: then each bucket starts with a grain."""
-    if grain not in _BOUNDARIES:
+    if grain not in BOUNDARIES:
         return False
-    boundaries = _BOUNDARIES[grain]
+    boundaries = BOUNDARIES[grain]
     # Every width that does not fit shows it within a handful of buckets from 1970.
     return boundaries is None or all(map(boundaries.is_start, islice(buckets.between(0, 2**42), 1, 40)))
 
@@ -68,6 +68,12 @@ class Time:
 
     def truncated(self, grain: str) -> Time:
         return replace(self, steps=(*self.steps, grain), grain=coarser(self.grain, grain))
+
+
+def nested(fine: str, coarse: str) -> bool:
+    """Whether every one of the coarse grain consists of whole ones of the fine grain."""
+    by_month = _ORDER[coarse] >= _ORDER["month"]
+    return _ORDER[fine] <= _ORDER[coarse] and not (fine == "week" and by_month)
 
 
 def coarser(one: str | None, other: str | None) -> str | None:
@@ -121,8 +127,8 @@ def _truncation(call: exp.Expr, time: Time, unit: str | None) -> Time | str:
     if time.epoch:
         return _epoch_complaint(unit)
     asked = call.args["unit"].name.lower() if isinstance(call.args.get("unit"), exp.Expr) else ""
-    grain = _UNITS.get(asked)
-    if grain is None or (isinstance(call, exp.DateTrunc) and grain not in _DATE_GRAINS):
+    grain = UNITS.get(asked)
+    if grain is None or (isinstance(call, exp.DateTrunc) and grain not in DATE_GRAINS):
         return f"it truncates to {asked or 'an unknown unit'!r}, which is none of {', '.join(GRAINS)}"
     # Unlike date_trunc, trunc gives a date.
     return replace(time, nanos=time.nanos and not isinstance(call, exp.DateTrunc)).truncated(grain)

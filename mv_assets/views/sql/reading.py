@@ -36,32 +36,48 @@ def read(sql: str) -> Reading | Mistake:
     if "${" in sql:
         what = "holds `${`, which Spark replaces with a setting of its session; write the value itself"
         return Mistake("sql", f"the SQL {what}")
+    parsed = parse(sql)
+    if isinstance(parsed, str):
+        return Mistake("sql", f"the SQL {parsed}")
+    if isinstance(parsed.statement, exp.Select):
+        text = _text(sql, parsed.tokens, parsed.statement)
+        return Reading(parsed.statement, text, parsed.tokens)
+    return Mistake("sql", f"the SQL {_not_a_select(parsed.statement, parsed.tokens[0].text)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One statement of whatever kind."""
+
+    statement: exp.Expr | None
+    tokens: tuple[Token, ...]
+
+
+def parse(sql: str) -> Parsed | str:
+    """The one statement that `sql` is, or why it is none; parentheses around it are taken off."""
     try:
         with _quiet():
             tokens = _SPARK.tokenize(sql)
             while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
                 tokens.pop()
             refusal = _not_one_statement(tokens)
-            statement = None if refusal else _SPARK.parser().parse(list(tokens), sql)[0]
+            if refusal is not None:
+                return refusal
+            statement = _SPARK.parser().parse(list(tokens), sql)[0]
     except ParseError as error:
-        refusal, statement = _parse_error(error), None
+        return _parse_error(error)
     except TokenError as error:
-        refusal, statement = _token_error(error), None
+        return _token_error(error)
     except RecursionError:
-        refusal, statement = (
-            "is nested too deeply to be read; write it with fewer levels of parentheses",
-            None,
-        )
+        return "is nested too deeply to be read; write it with fewer levels of parentheses"
     except (*SQLGLOT_ERRORS, TypeError, AttributeError, LookupError):
         # What a parser of so many dialects stumbles over, on text that is far from SQL.
-        refusal, statement = "can't be read as Spark SQL; write one SELECT statement", None
+        return "can't be read as Spark SQL; write one SELECT statement"
     while isinstance(statement, exp.Subquery) and not any(
         value for key, value in statement.args.items() if key != "this"
     ):
         statement = statement.this
-    if isinstance(statement, exp.Select):
-        return Reading(statement, _text(sql, tokens, statement), tuple(tokens))
-    return Mistake("sql", f"the SQL {refusal or _not_a_select(statement, tokens[0].text)}")
+    return Parsed(statement, tuple(tokens))
 
 
 @contextmanager
@@ -84,7 +100,7 @@ def _not_one_statement(tokens: Sequence[Token]) -> str | None:
         return "is empty; write one SELECT statement"
     kinds = {token.token_type for token in tokens}
     if TokenType.SEMICOLON in kinds:
-        return "holds several statements; keep one SELECT, and make each other one a view of its own"
+        return "holds several statements; keep one SELECT"
     if TokenType.PIPE_GT in kinds:
         return "uses the pipe syntax `|>`; write it as a plain SELECT"
     return None

@@ -1,0 +1,136 @@
+"""A query answered: planned, read, and handed out only once nothing that was read had changed."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mv_assets.engine.failures import spark_errors
+from mv_assets.errors import JobFailed, LeaseExpired, QueryRefused, SourceMoving
+from mv_assets.query.canonical import NotPlain
+from mv_assets.query.fitness import Freshness
+from mv_assets.query.knowing import Knowledge
+from mv_assets.query.planning import Planned, Planner
+from mv_assets.query.present import Present
+from mv_assets.query.served import Served
+from mv_assets.query.statement import Statement, statement_of
+from mv_assets.refresh.place import Place
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows, kept by Spark and needing no file any more, and what they came from."""
+
+    frame: DataFrame
+    served: Served
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, and how fresh its answer has to be. `max_staleness` in place of what the views declare."""
+
+    text: str
+    freshness: Freshness = Freshness.STRICT
+    max_staleness: int | None = None
+
+
+class Answers:
+    """Answers queries on a project."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._knowledge = Knowledge(place)
+
+    def answer(self, question: Question, spark: SparkSession | None = None) -> Answer:
+        """The answer that the base tables would give, as far as the freshness promises.
+
+        Raises:
+            QueryRefused: it is no SELECT over the project's tables and views.
+            JobFailed: Spark can't compute it, on the base tables either.
+            SourceMoving: files changed under it each time it was tried.
+
+        """
+        statement = self._statement(question)
+        with self._session(spark) as own:
+            return self._tried(question, statement, own)
+
+    def explain(self, question: Question, spark: SparkSession | None = None) -> Served:
+        """What the answer would be made from."""
+        statement = self._statement(question)
+        with self._session(spark) as own, ExitStack() as held:
+            return self._planned(question, statement, Present(self._place, held), own, held).served
+
+    def _statement(self, question: Question) -> Statement:
+        catalog = self._place.catalog
+        statement = statement_of(question.text, [*catalog.tables, *catalog.views])
+        tables = [name for name in statement.names if name in catalog.tables]
+        if question.freshness is Freshness.STORED and tables:
+            raise QueryRefused(
+                f"{tables[0]} is a base table, of which nothing is stored; ask a view by its name, or leave "
+                "out `stored`"
+            )
+        return statement
+
+    def _session(self, spark: SparkSession | None) -> AbstractContextManager[SparkSession]:
+        return self._place.engine.session() if spark is None else nullcontext(spark)
+
+    def _tried(self, question: Question, statement: Statement, spark: SparkSession) -> Answer:
+        moved: _Moved | LeaseExpired | None = None
+        for _ in range(_TRIES):
+            try:
+                with ExitStack() as held:
+                    return self._once(question, statement, spark, held)
+            except (_Moved, LeaseExpired) as reason:
+                moved = reason
+        if isinstance(moved, _Moved):
+            raise SourceMoving(moved.table, moved.file, _TRIES) from moved
+        raise moved or AssertionError("not tried at all")
+
+    def _once(self, question: Question, statement: Statement, spark: SparkSession, held: ExitStack) -> Answer:
+        present = Present(self._place, held)
+        planned: Planned | None = None
+        try:
+            planned = self._planned(question, statement, present, spark, held)
+            with spark_errors():
+                frame = planned.frame.localCheckpoint()
+        except (JobFailed, NotPlain) as failed:
+            _refuse_moved(present)
+            if question.freshness is Freshness.OFF or not self._on_base_tables(statement):
+                raise
+            # What the views could not answer the base table may, and if not, it says why.
+            base = replace(question, freshness=Freshness.OFF)
+            found = self._once(base, statement, spark, held)
+            return replace(found, served=replace(found.served, reason=f"the views could not answer: {failed}"))
+        _refuse_moved(present)
+        return Answer(frame, planned.served)
+
+    def _on_base_tables(self, statement: Statement) -> bool:
+        return all(name in self._place.catalog.tables for name in statement.names)
+
+    def _planned(
+        self, question: Question, statement: Statement, present: Present, spark: SparkSession, held: ExitStack
+    ) -> Planned:
+        with spark_errors():
+            planner = Planner(
+                self._place, self._knowledge, present, spark, held, question.freshness, question.max_staleness
+            )
+            return planner.plan(statement)
+
+
+class _Moved(Exception):  # noqa: N818 - it asks for another try
+    """A file that was read is no longer the one that was listed."""
+
+    def __init__(self, table: str, file: str) -> None:
+        super().__init__(file)
+        self.table = table
+        self.file = file
+
+
+def _refuse_moved(present: Present) -> None:
+    changed = present.changed()
+    if changed is not None:
+        raise _Moved(*changed)

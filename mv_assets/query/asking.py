@@ -1,0 +1,107 @@
+"""What a query asks of one base table: from where, of which time, which rows, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.query.aggregation import Aggregation, aggregation_of
+from mv_assets.query.canonical import NotPlain, expanded, spelled
+from mv_assets.query.ranges import Range, TimeOf, range_of
+from mv_assets.query.shape import From, conjuncts, from_of, shape_of
+from mv_assets.query.statement import Statement
+from mv_assets.views.sql import Source
+from mv_assets.views.sql.columns import Resolver
+from mv_assets.views.sql.functions import refused_functions
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A SELECT on a base table that views on it may answer.
+
+    `aggregation` is the reason why it has none, where only single rows can answer it; `opaque` the reason
+    why a condition can't be checked on anything but single rows.
+    """
+
+    source: From
+    time: TimeOf
+    range: Range
+    # All conditions, and those that say something else than a range of time.
+    conditions: Mapping[str, exp.Expr]
+    filters: tuple[exp.Expr, ...]
+    opaque: str | None
+    # Columns of the base that are used at all.
+    used: frozenset[str]
+    aggregation: Aggregation | str
+
+
+def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Asked:
+    """What is asked of the base table of the statement's FROM.
+
+    Raises:
+        NotPlain: something that no view can be held against.
+
+    """
+    select = statement.tree
+    if not isinstance(select, exp.Select):
+        raise NotPlain(f"{select.key.upper()} is answered by the base table only")
+    if select.args.get("with_") or len(list(select.find_all(exp.Query))) > 1:
+        raise NotPlain("subqueries and WITH are answered by the base table only")
+    refused = refused_functions(select, statement.tokens)
+    if refused:
+        raise NotPlain(refused[0].what.split(";")[0])
+    others = [source for name, source in sources.items() if name != time.table]
+    resolver = Resolver(sources[time.table], others)
+    resolver.query(select, {}, None)
+    if resolver.complaints:
+        raise NotPlain(next(iter(resolver.complaints)))
+    source = from_of(select, resolver.meaning)
+    if source.base != time.table:
+        raise NotPlain(f"FROM begins with {source.base}")
+    plain, opaque = list[exp.Expr](), None
+    for each in conjuncts(select):
+        try:
+            plain.append(expanded(each, resolver.meaning))
+        except NotPlain as reason:
+            opaque = str(reason)
+    found, filters = range_of(plain, time)
+    try:
+        aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning))
+    except NotPlain as reason:
+        aggregation = str(reason)
+    used = frozenset(column.lower() for column in resolver.used.get(time.table, ()))
+    if any(item.is_star for item in select.expressions):
+        used |= {column.lower() for column in sources[time.table].columns or ()}
+    return Asked(
+        source,
+        time,
+        found,
+        {spelled(each): each for each in plain},
+        tuple(filters),
+        opaque,
+        used,
+        aggregation,
+    )
+
+
+def range_asked(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Range:
+    """The time that the outermost WHERE leaves of a table that is read once; all of it, if nobody can tell."""
+    select = statement.tree
+    names = [table.name.lower() for table in statement.tables]
+    if not isinstance(select, exp.Select) or names.count(time.table) > 1:
+        return Range()
+    clause = select.args.get("from_")
+    direct = [clause.this, *(join.this for join in select.args.get("joins") or ())] if clause else []
+    if not any(isinstance(node, exp.Table) and node.name.lower() == time.table for node in direct):
+        return Range()
+    resolver = Resolver(sources[time.table], [s for name, s in sources.items() if name != time.table])
+    resolver.query(select, {}, None)
+    found = Range()
+    for each in conjuncts(select):
+        try:
+            found = found.and_(range_of([expanded(each, resolver.meaning)], time)[0])
+        except NotPlain:
+            continue
+    return found

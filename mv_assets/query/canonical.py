@@ -1,0 +1,143 @@
+"""Expressions in one spelling: names resolved to the tables' columns, so that equal ones can be told.
+
+Only syntax that sqlglot reads and writes without loss takes part; whatever else a query has, Spark gets as it
+was written, on the base table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from mv_assets.query.truncating import without_finer
+from mv_assets.views.sql.scope import Found
+from mv_assets.views.sql.wording import short
+
+Meaning = Mapping[int, Found | exp.Expr]
+
+
+class NotPlain(Exception):  # noqa: N818 - it is a reason, and never leaves the query layer
+    """Why a part of a query can't be matched with views."""
+
+
+# Functions that are matched by their names.
+_NAMED = frozenset(
+    {"weekday", "timestamp_seconds", "timestamp_millis", "timestamp_micros", "every", "some", "mean"}
+)
+_SKETCHES = frozenset({"hll_sketch_agg", "hll_sketch_estimate"})
+_PLAIN: tuple[type[exp.Expr], ...] = (
+    exp.Abs, exp.Add, exp.And, exp.Avg, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.Ceil,
+    exp.Coalesce, exp.Column, exp.Concat, exp.Count, exp.CountIf, exp.DataType, exp.DataTypeParam,
+    exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Distinct, exp.Div, exp.EQ,
+    exp.Filter, exp.Floor, exp.GT, exp.GTE, exp.Greatest, exp.Hour, exp.Identifier, exp.If, exp.In, exp.IntDiv,
+    exp.Is, exp.LT, exp.LTE, exp.Least, exp.Length, exp.Like, exp.Literal, exp.LogicalAnd, exp.LogicalOr,
+    exp.Lower, exp.Max, exp.Min, exp.Minute, exp.Mod, exp.Month, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null,
+    exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Quarter, exp.Round, exp.Star, exp.Sub, exp.Substring,
+    exp.Sum, exp.TimestampTrunc, exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.WeekOfYear, exp.Where,
+    exp.Year,
+)  # fmt: skip
+_ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
+
+
+def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:
+    """A copy in which every column has the name of its table, and an alias is what it stands for.
+
+    Raises:
+        NotPlain: it has something that can't be matched.
+
+    """
+    if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        return _column(node, meaning)
+    if isinstance(node, exp.Alias):
+        return expanded(node.this, meaning)
+    _check(node)
+    return _rebuilt(node, lambda child: expanded(child, meaning))
+
+
+def _column(column: exp.Column, meaning: Meaning) -> exp.Expr:
+    meant = meaning.get(id(column))
+    if isinstance(meant, exp.Expr):
+        inner = expanded(meant, meaning)
+        return inner if isinstance(inner, (exp.Column, exp.Literal, exp.Paren)) else exp.Paren(this=inner)
+    if meant is None or meant.fields or meant.relation.source is None:
+        raise NotPlain(f"{short(column.sql('spark'))} is no column of a table")
+    return exp.column(
+        exp.to_identifier(meant.column, quoted=True),
+        table=exp.to_identifier(meant.relation.source.name, quoted=True),
+    )
+
+
+def _check(node: exp.Expr) -> None:
+    if isinstance(node, exp.Anonymous):
+        if str(node.name).lower() not in _NAMED | _SKETCHES:
+            raise NotPlain(f"{str(node.name).lower()}() is answered by the base table only")
+    elif not isinstance(node, _PLAIN):
+        raise NotPlain(f"`{short(node.sql('spark'))}` is answered by the base table only")
+    elif isinstance(node, exp.Literal) and node.is_string and any(odd in node.name for odd in _ODD_TEXT):
+        raise NotPlain("text with quotes or backslashes in it is answered by the base table only")
+    elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
+        raise NotPlain("IN (SELECT ...) is answered by the base table only")
+    elif isinstance(node, exp.Like) and not isinstance(node.expression, exp.Literal):
+        raise NotPlain("LIKE with a computed pattern is answered by the base table only")
+
+
+def _rebuilt(node: exp.Expr, build: Any) -> exp.Expr:
+    made = type(node)()
+    for key, value in node.args.items():
+        if isinstance(value, list):
+            made.set(key, [build(each) if isinstance(each, exp.Expr) else each for each in value])
+        else:
+            made.set(key, build(value) if isinstance(value, exp.Expr) else value)
+    return made
+
+
+def replaced(node: exp.Expr, replace: Any) -> exp.Expr:
+    """A copy in which `replace` has put something else in place of the outermost nodes it has an answer for."""
+    instead = replace(node)
+    if instead is not None:
+        return instead
+    return _rebuilt(node, lambda child: replaced(child, replace))
+
+
+def spelled(node: Any) -> str:
+    """Equal for expressions that mean the same value of the same rows, as far as that is easily told."""
+    node = _simplest(node) if isinstance(node, exp.Expr) else node
+    match node:
+        case exp.Column(this=exp.Identifier()):
+            return f"{node.table}.{node.name}".lower()
+        case exp.Literal():
+            return repr(node.name) if node.is_string else node.name
+        case exp.DataType():
+            return node.sql("spark").upper()
+        case exp.Var() | exp.Identifier():
+            return node.name.upper()
+        case exp.Anonymous():
+            return f"{str(node.name).lower()}({', '.join(map(spelled, node.expressions))})"
+        case exp.Expr():
+            args = (f"{key}={_value(value)}" for key, value in sorted(node.args.items()) if value)
+            name = "Cast" if isinstance(node, exp.TryCast) and not node.args.get("safe") else type(node).__name__
+            return f"{name}({', '.join(args)})"
+    return repr(node)
+
+
+def _value(value: Any) -> str:
+    return f"[{', '.join(map(spelled, value))}]" if isinstance(value, list) else spelled(value)
+
+
+def _simplest(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Count) and counts_rows(node):
+        return exp.Count(this=exp.Star())
+    return without_finer(node)
+
+
+def counts_rows(count: exp.Count) -> bool:
+    """COUNT(*), or of a number, which is never null."""
+    counted = count.this
+    while isinstance(counted, exp.Paren):
+        counted = counted.this
+    number = isinstance(counted, exp.Literal) and not counted.is_string
+    return not count.args.get("expressions") and (isinstance(counted, exp.Star) or number)

@@ -1,0 +1,170 @@
+"""Whether a view can answer a part of what is asked, and with which of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.query.aggregation import Aggregation, Kind, Partial
+from mv_assets.query.asking import Asked
+from mv_assets.query.canonical import NotPlain, replaced, spelled
+from mv_assets.query.offers import Offer
+from mv_assets.query.ranges import TimeOf
+from mv_assets.query.truncating import from_epoch, stays_over, time_inside
+from mv_assets.views.sql.grain import nested
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A view in place of its base: all expressions are over the view's columns."""
+
+    offer: Offer
+    # Of single rows: the view's columns by those of the base that they hold.
+    rows: tuple[tuple[str, str], ...] | None
+    filters: tuple[exp.Expr, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
+    extras: tuple[exp.Expr, ...] = ()
+    values: tuple[exp.Expr, ...] = ()
+
+    @property
+    def columns(self) -> set[str]:
+        """Which of the view's columns are read."""
+        read = {self.offer.time.column}
+        if self.rows is not None:
+            return read | {column for _, column in self.rows}
+        parts = (*self.filters, *self.keys, *self.extras, *self.values)
+        return read | {column.name for part in parts for column in part.find_all(exp.Column)}
+
+
+def match(asked: Asked, offer: Offer) -> Match:
+    """How the view answers.
+
+    Raises:
+        NotPlain: it does not, and why.
+
+    """
+    for condition, what in offer.conditions.items():
+        if condition not in asked.conditions:
+            raise NotPlain(f"it keeps only rows with {what.sql('spark')}")
+    if offer.values is None:
+        return _single_rows(asked, offer)
+    if asked.source.spelled != offer.source.spelled:
+        joined = ", ".join(join.table for join in offer.source.joins)
+        with_ = f"; it joins {joined}" if joined and not asked.source.joins else ""
+        raise NotPlain(f"its rows do not come from the same FROM{with_}")
+    if isinstance(asked.aggregation, str):
+        raise NotPlain(f"it keeps no single rows, and {asked.aggregation}")
+    if asked.opaque is not None:
+        raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
+    return _groups(asked, asked.aggregation, offer)
+
+
+def _single_rows(asked: Asked, offer: Offer) -> Match:
+    if offer.source.joins:
+        raise NotPlain("its rows are joined ones; it can be asked by its own name")
+    if asked.source.base != offer.source.base:
+        raise NotPlain("its rows do not come from the same table")
+    base = asked.source.base
+    # Rows of which nothing is asked still have to be counted.
+    used = asked.used or {asked.time.column.lower()}
+    held = {column: offer.columns.get(f"{base}.{column}".lower()) for column in used}
+    missing = sorted(column for column, name in held.items() if name is None)
+    if missing:
+        raise NotPlain(f"it does not have column {missing[0]}")
+    return Match(offer, tuple(sorted((column, name) for column, name in held.items() if name is not None)))
+
+
+def _groups(asked: Asked, aggregation: Aggregation, offer: Offer) -> Match:
+    over = _Over(offer, asked.time)
+    filters = [each for each in asked.filters if spelled(each) not in offer.conditions]
+    return Match(
+        offer,
+        None,
+        tuple(map(over.expression, filters)),
+        tuple(map(over.expression, aggregation.keys)),
+        tuple(map(over.expression, aggregation.extras)),
+        tuple(map(over.value, aggregation.partials)),
+    )
+
+
+class _Over:
+    """Expressions over base rows as ones over the view's."""
+
+    def __init__(self, offer: Offer, time: TimeOf) -> None:
+        self._offer = offer
+        self._time = time
+
+    def expression(self, node: exp.Expr) -> exp.Expr:
+        return replaced(node, self._replace)
+
+    def _replace(self, node: exp.Expr) -> exp.Expr | None:
+        column = self._offer.columns.get(spelled(node))
+        if column is not None:
+            return _column(column)
+        grain = stays_over(node)
+        if grain is not None and self._is_time(time_inside(node)):
+            return self._of_time(node, grain)
+        if isinstance(node, exp.Column):
+            raise NotPlain(f"it has no key {node.name}")
+        return None
+
+    def _of_time(self, node: exp.Expr, grain: str) -> exp.Expr:
+        finest = self._offer.time
+        if finest.grain is not None and not nested(finest.grain, grain):
+            raise NotPlain(f"its times are cut to the {finest.grain}, which is no part of a {grain}")
+        epoch = from_epoch(time_inside(node)) is not None
+        kind = "timestamp" if epoch else self._time.kind
+        made = node.copy()
+        cast = exp.Cast(this=_column(finest.column), to=exp.DataType.build(kind, dialect="spark"))
+        if isinstance(node, exp.Anonymous):
+            made.set("expressions", [cast])
+        else:
+            made.set("this", cast)
+        return made
+
+    def _is_time(self, node: exp.Expr) -> bool:
+        raw = from_epoch(node)
+        return self._time.is_meant(node if raw is None else raw)
+
+    def value(self, partial: Partial) -> exp.Expr:
+        """A partial aggregate of the rows that one row of the view stands for."""
+        values = self._offer.values or {}
+        exact = values.get(partial.spelled)
+        if exact is not None:
+            return _column(exact)
+        value = self._unconditional(partial)
+        if partial.condition is None:
+            return value
+        nothing = exp.Literal.number(0) if partial.kind is Kind.COUNT else exp.Null()
+        return exp.If(this=self.expression(partial.condition), true=value, false=nothing)
+
+    def _unconditional(self, partial: Partial) -> exp.Expr:
+        values = self._offer.values or {}
+        plain = Partial(partial.kind, partial.argument, None, partial.settings)
+        kept = values.get(plain.spelled)
+        if kept is not None:
+            return _column(kept)
+        rows = values.get(Partial(Kind.COUNT, None).spelled)
+        if partial.argument is not None and partial.kind in (Kind.MIN, Kind.MAX, Kind.AND, Kind.OR):
+            return self._of_keys(partial)
+        if partial.argument is not None and partial.kind is Kind.COUNT and rows is not None:
+            value = exp.Is(this=exp.Paren(this=self._of_keys(partial)), expression=exp.Null())
+            return exp.If(this=value, true=exp.Literal.number(0), false=_column(rows))
+        raise NotPlain(f"it has no {plain.sql}")
+
+    def _of_keys(self, partial: Partial) -> exp.Expr:
+        """The argument, where it is the same for all the rows that a row of the view stands for."""
+        try:
+            return self.expression(partial.argument or exp.Null())
+        except NotPlain:
+            raise NotPlain(f"it has no {Partial(partial.kind, partial.argument).sql}") from None
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def reasons(failed: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{view}: {why}" for view, why in failed)

@@ -1,0 +1,208 @@
+"""What a view has to offer to queries on its base table, in terms of that table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.query.aggregation import Kind, partial_of
+from mv_assets.query.canonical import NotPlain, expanded, replaced, spelled
+from mv_assets.query.ranges import Range, TimeOf, range_of
+from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
+from mv_assets.query.truncating import from_epoch, time_inside, truncated_to, without_finer
+from mv_assets.views.sql import Source
+from mv_assets.views.sql.columns import Resolver
+from mv_assets.views.sql.decomposition import is_aggregate
+from mv_assets.views.sql.grain import nested
+from mv_assets.views.sql.reading import Reading, read
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Grained:
+    """The view's column with the finest times, and what they are cut to; None: they are the base's own."""
+
+    column: str
+    grain: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A view as a source of the base table's rows, single or aggregated.
+
+    `columns` and `values` are the view's columns by what they hold: expressions over the base's rows, and
+    aggregates of them.
+    """
+
+    view: View
+    source: From
+    time: Grained
+    columns: Mapping[str, str]
+    # None where the view keeps single rows.
+    values: Mapping[str, str] | None
+    # Only rows that meet these conditions, and lie in this range, are in the view.
+    conditions: Mapping[str, exp.Expr]
+    range: Range
+    # The same by the view's own columns, for views on this one.
+    expressions: Mapping[str, exp.Expr]
+
+
+def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Offer | None = None) -> Offer:
+    """What the view offers; with `below`, the view that it is based on, in terms of that one's base.
+
+    Raises:
+        NotPlain: nothing, as its rows are not those of the base in any way that can be told.
+
+    """
+    reading = read(view.declared.sql)
+    if not isinstance(reading, Reading):
+        raise NotPlain("its SQL can't be read")
+    select = reading.select
+    base = sources[view.declared.base]
+    resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])
+    resolver.query(select, {}, None)
+    shape = shape_of(select, resolver.meaning, lenient=True)
+    if shape.having is not None or shape.distinct:
+        raise NotPlain("its HAVING or DISTINCT leaves rows out; it can be asked by its own name")
+    source = from_of(select, resolver.meaning)
+    where = [expanded(each, resolver.meaning) for each in conjuncts(select)]
+    if below is not None:
+        if source.joins:
+            raise NotPlain(f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name")
+        shape, where, source = _through(shape, where, below)
+    found = _by_item(shape)
+    columns = {spelled(expr): name for name, expr in found.items() if not aggregates(expr)}
+    values = None
+    if shape.keys is not None or (below is not None and below.values is not None):
+        if below is not None and below.values is not None and shape.keys is None:
+            raise NotPlain(f"it takes rows of {below.view.name} as they are; it can be asked by its own name")
+        columns = {name: column for name, column in columns.items() if name in set(map(spelled, shape.keys or ()))}
+        values = _values(found)
+    range_, others = range_of(where, time)
+    if below is not None:
+        range_ = range_.and_(below.range)
+    conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
+    grained = _finest(found, columns, time)
+    return Offer(view, source, grained, columns, values, conditions, range_, found)
+
+
+def _by_item(shape: Shape) -> dict[str, exp.Expr]:
+    return {
+        name: without_finer(item) for name, item in zip(shape.names, shape.items, strict=True) if name is not None
+    }
+
+
+def _values(found: Mapping[str, exp.Expr]) -> dict[str, str]:
+    """Aggregates that can be merged, by what they are."""
+    values: dict[str, str] = {}
+    for name, item in found.items():
+        try:
+            values.setdefault(partial_of(_bare(item)).spelled, name)
+        except NotPlain:
+            continue
+    return values
+
+
+def _bare(item: exp.Expr) -> exp.Expr:
+    while isinstance(item, exp.Paren):
+        item = item.this
+    return item
+
+
+def _finest(found: Mapping[str, exp.Expr], columns: Mapping[str, str], time: TimeOf) -> Grained:
+    """The column that tells the most of a row's time."""
+    kept = set(columns.values())
+    grains = [Grained(name, grain) for name, item in found.items() if name in kept for grain in _grain(item, time)]
+    if not grains:
+        raise NotPlain("its time can't be followed; it can be asked by its own name")
+    best = grains[0]
+    for each in grains[1:]:
+        if best.grain is not None and (each.grain is None or nested(each.grain, best.grain)):
+            best = each
+    return best
+
+
+def _grain(item: exp.Expr, time: TimeOf) -> list[str | None]:
+    item = _bare(item)
+    if _is_time(item, time):
+        # An epoch is a time only once it was made one.
+        return [None]
+    grain = truncated_to(item)
+    inner = None if grain is None else time_inside(item)
+    return [grain] if inner is not None and (_is_time(inner, time) or _made(inner, time)) else []
+
+
+def _is_time(node: exp.Expr, time: TimeOf) -> bool:
+    return time.is_meant(node)
+
+
+def _made(node: exp.Expr, time: TimeOf) -> bool:
+    raw = from_epoch(node)
+    return raw is not None and time.is_meant(raw)
+
+
+_AGAIN = {
+    Kind.SUM: (Kind.SUM, Kind.COUNT),
+    Kind.MIN: (Kind.MIN,),
+    Kind.MAX: (Kind.MAX,),
+    Kind.AND: (Kind.AND,),
+    Kind.OR: (Kind.OR,),
+}
+
+
+def _through(shape: Shape, where: Sequence[exp.Expr], below: Offer) -> tuple[Shape, list[exp.Expr], From]:
+    """A SELECT on a view as one on that view's base.
+
+    Sums of sums are sums, sums of counts are counts.
+    """
+
+    def replace(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Column):
+            meant = _meant(below, node)
+            if aggregates(meant):
+                raise NotPlain(f"{node.name} is an aggregate of {below.view.name}")
+            return meant.copy() if isinstance(meant, exp.Column) else exp.Paren(this=meant.copy())
+        return None if below.values is None else _again(node, below)
+
+    def tried(node: exp.Expr) -> exp.Expr:
+        return replaced(node, replace)
+
+    items, names = [], []
+    for column, item in zip(shape.names, shape.items, strict=True):
+        try:
+            items.append(tried(item))
+            names.append(column)
+        except NotPlain:
+            continue
+    keys = None if shape.keys is None else tuple(tried(key) for key in shape.keys)
+    made = Shape(tuple(names), tuple(items), keys)
+    return made, [tried(each) for each in where], below.source
+
+
+def _again(node: exp.Expr, below: Offer) -> exp.Expr | None:
+    """An aggregate of an aggregate; None for anything else."""
+    if not isinstance(node, exp.Filter) and not is_aggregate(node):
+        return None
+    outer = partial_of(node)
+    if outer.condition is not None or not isinstance(outer.argument, exp.Column):
+        raise NotPlain(f"it aggregates rows of {below.view.name}, which are no single rows")
+    meant = _meant(below, outer.argument)
+    if not aggregates(meant):
+        # Of a key it does not matter how often it is there.
+        if outer.kind in (Kind.MIN, Kind.MAX, Kind.AND, Kind.OR):
+            return None
+        raise NotPlain(f"it aggregates rows of {below.view.name}, which are no single rows")
+    inner = partial_of(_bare(meant))
+    if inner.kind not in _AGAIN.get(outer.kind, ()):
+        raise NotPlain(f"it has the {outer.kind} of a {inner.kind}")
+    return meant.copy()
+
+
+def _meant(below: Offer, column: exp.Column) -> exp.Expr:
+    """What a column of the view below is made of."""
+    for name, meant in below.expressions.items():
+        if name.lower() == column.name.lower():
+            return meant
+    raise NotPlain(f"{column.name} of {below.view.name} can't be followed")

@@ -1,0 +1,208 @@
+"""Tables and views as data frames for one query: base files by their paths, stored buckets by the map."""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, StructField, StructType
+
+from mv_assets.engine.columns import Types
+from mv_assets.engine.files import quoted, union
+from mv_assets.engine.readers import reader_of
+from mv_assets.engine.stored import StoredReader
+from mv_assets.engine.types import widest
+from mv_assets.engine.windows import within
+from mv_assets.errors import Unreadable
+from mv_assets.query.canonical import NotPlain
+from mv_assets.query.present import Present
+from mv_assets.query.spans import AFTER, BEFORE, Spans
+from mv_assets.refresh.place import Place
+from mv_assets.state.model import PartitionRow
+from mv_assets.tables.listing import Listing
+from mv_assets.tables.times import Unit
+from mv_assets.views.view import View
+
+
+class Relations:
+    """Makes the frames of one try of a query, in a session whose temporary names are its own."""
+
+    def __init__(self, place: Place, present: Present, spark: SparkSession, held: ExitStack) -> None:
+        self._place = place
+        self._present = present
+        self._spark = spark
+        self._held = held
+        self._prefix, self._numbers = f"_mv_{uuid.uuid4().hex[:12]}", count()
+
+    def sql(self, text: str) -> DataFrame:
+        return self._spark.sql(text)
+
+    def name(self, frame: DataFrame) -> str:
+        """A name for the frame in SQL. Never the same again: a Connect server looks names up when it computes."""
+        name = f"{self._prefix}_{next(self._numbers)}"
+        frame.createOrReplaceTempView(name)
+        self._held.callback(self._spark.catalog.dropTempView, name)
+        return name
+
+    def base(
+        self, table: str, columns: Sequence[str], spans: Spans | None, *, nulls: bool
+    ) -> tuple[DataFrame, Files]:
+        """Rows of a base table: all, or those in some time; with `nulls`, also those whose time is null.
+
+        Raises:
+            Unreadable: a file is broken, or there is none to tell the columns by.
+
+        """
+        listing = self._present.listing(table)
+        declared = self._place.catalog.tables[table]
+        time = declared.time_column
+        wanted = dict.fromkeys([*columns, *([time] if time is not None and spans is not None else [])])
+        reader = reader_of(self._spark, self._place.tables[table], listing, wanted)
+        files = _reached(listing, spans, nulls=nulls)
+        unread = sorted(listing.unread) if spans is not None else []
+        learned = [*files, *unread] or _newest(listing)
+        reader.learn(learned)
+        schema = reader.schema(learned)
+        if not schema.fields:
+            raise Unreadable(f"table {table} has no files yet, so its columns are not known")
+        self._present.note(table, {*files, *unread})
+        rows = reader.frame(files, schema)
+        if spans is not None and time is not None:
+            rows = rows.where(_times(schema, time, declared.time_unit, spans, nulls=nulls))
+        if unread:
+            rows = rows.unionAll(reader.frame(unread, schema))
+        sizes = dict(zip(listing.names, listing.sizes, strict=True))
+        known = {name.lower() for name in schema.fieldNames()}
+        chosen = [name for name in columns if name.lower() in known]
+        return rows.select(*map(quoted, chosen)), Files(
+            len(files) + len(unread), sum(sizes.get(name, 0) for name in files)
+        )
+
+    def empty(self, columns: Mapping[str, str]) -> DataFrame:
+        """No rows, of columns of those types."""
+        types = Types(self._spark)
+        fields = [StructField(name, types.of(kind)) for name, kind in columns.items()]
+        return self._spark.createDataFrame([], StructType(fields))
+
+    def within(self, frame: DataFrame, time: str, spans: Spans) -> DataFrame:
+        """The rows of a view that lie in some time."""
+        return frame.where(_times(frame.schema, time, None, spans, nulls=False))
+
+    def stored(
+        self, view: View, rows: Mapping[int, PartitionRow], columns: Iterable[str], cut: Spans | None, time: str
+    ) -> DataFrame | None:
+        """Rows of a view as they are stored, of some buckets, or of some time in them; None: there are none."""
+        filled = {view.buckets.key(bucket): row for bucket, row in sorted(rows.items()) if row.generation}
+        if not filled:
+            return None
+        files = self._place.store.files(view.name, {row.generation for row in filled.values() if row.generation})
+        warehouse, names = self._place.warehouse, list(filled)
+        wanted = [*dict.fromkeys(columns)]
+        reader = StoredReader(
+            self._spark, warehouse.root, warehouse.open, filled, files, {*wanted, time}
+        )
+        reader.learn(names)
+        schema = reader.schema(names)
+        found = reader.frame(names, schema)
+        if cut is not None:
+            found = found.where(_times(schema, time, None, cut, nulls=False))
+        return found.select(*map(quoted, wanted))
+
+
+class Files(tuple[int, int]):
+    """How many files are read of a table, and how many bytes they have."""
+
+    __slots__ = ()
+
+    def __new__(cls, files: int, size: int) -> Files:
+        return super().__new__(cls, (files, size))
+
+
+def alike(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of frames with the same columns, in types that hold all their values.
+
+    Raises:
+        NotPlain: there are no such types.
+
+    """
+    schemas = [frame.schema for frame in frames]
+    kinds = [_widest(schema.fields[at].dataType for schema in schemas) for at in range(len(schemas[0].fields))]
+    return union([cast(frame, schema, kinds) for frame, schema in zip(frames, schemas, strict=True)])
+
+
+def _widest(kinds: Iterable[DataType]) -> DataType:
+    found: DataType | None = None
+    for kind in kinds:
+        found = kind if found is None else widest(found, kind)
+        if found is None:
+            raise NotPlain("its columns have other types than the base table's")
+    assert found is not None
+    return found
+
+
+def cast(frame: DataFrame, schema: StructType, kinds: Sequence[DataType]) -> DataFrame:
+    """The frame's columns in other types."""
+    if [field.dataType for field in schema] == list(kinds):
+        return frame
+    return frame.select(
+        *(
+            sql.col(quoted(field.name)).cast(kind).alias(field.name)
+            for field, kind in zip(schema, kinds, strict=True)
+        )
+    )
+
+
+def _reached(listing: Listing, spans: Spans | None, *, nulls: bool) -> list[str]:
+    """The files to read: those that reach into the time, and those with rows of no time."""
+    if spans is None:
+        return sorted({*listing.names, *listing.timeless, *listing.unread})
+    found = {
+        name
+        for name, start, end in zip(listing.names, listing.starts, listing.ends, strict=True)
+        if _overlaps(spans, start, end)
+    }
+    if nulls:
+        found |= listing.nulls.keys() | listing.timeless
+    return sorted(found - listing.unread)
+
+
+def _overlaps(spans: Spans, start: int, end: int) -> bool:
+    at = bisect_right(spans, (end, AFTER)) - 1
+    return at >= 0 and spans[at][1] > start
+
+
+def _newest(listing: Listing) -> list[str]:
+    """One file that tells the columns where none has to be read."""
+    if not listing.names:
+        return sorted(listing.timeless - listing.unread)[:1]
+    usable = [at for at, name in enumerate(listing.names) if name not in listing.broken]
+    return [listing.names[max(usable, key=listing.ends.__getitem__)]] if usable else []
+
+
+def _times(schema: StructType, column: str, unit: Unit | None, spans: Spans, *, nulls: bool) -> Column:
+    """The condition that a row's time lies in one of the spans."""
+    [field] = [part for part in schema if part.name.lower() == column.lower()]
+    time = sql.col(quoted(field.name))
+    conditions = [_between(time, field.dataType, unit, *span) for span in spans]
+    if nulls:
+        conditions.append(time.isNull())
+    return _any(conditions)
+
+
+def _between(time: Column, kind: DataType, unit: Unit | None, start: int, end: int) -> Column:
+    return within(time, kind, unit, None if start == BEFORE else start, None if end == AFTER else end)
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    """One of the conditions. In halves: a chain would be as deep as it is long."""
+    if not conditions:
+        return sql.lit(False)  # noqa: FBT003
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return _any(conditions[:half]) | _any(conditions[half:])

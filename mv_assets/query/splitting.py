@@ -1,0 +1,97 @@
+"""Who answers for which time: the cheapest view that can, bucket by bucket, and the base table for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mv_assets.query.fitness import spans_of
+from mv_assets.query.matching import Match
+from mv_assets.query.ranges import Range
+from mv_assets.query.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.state.model import PartitionRow
+from mv_assets.views.sql.grain import BOUNDARIES
+
+# Each costs a comparison for every row of the base that is read.
+_MOST_SPANS = 200
+_SECOND = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one view answers for: its time, and the rows of the map that it comes from."""
+
+    match: Match
+    spans: Spans
+    rows: Mapping[int, PartitionRow]
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a bucket is used in part."""
+        view = self.match.offer.view
+        return self.spans != joined(spans_of(view, self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    parts: tuple[Part, ...]
+    base: Spans
+
+
+def split(asked: Range, fitting: Sequence[tuple[Match, Mapping[int, PartitionRow]]]) -> Split:
+    """The asked time, dealt out. Views with the fewest rows for their time come first."""
+    left: Spans = joined([asked.inner])
+    parts: list[tuple[Match, Spans, Mapping[int, PartitionRow]]] = []
+    for match, rows in sorted(fitting, key=lambda each: _density(*each)):
+        available = common(joined(spans_of(match.offer.view, rows)), [match.offer.range.inner])
+        taken = _whole(common(left, available), match.offer.time.grain)
+        if taken:
+            parts.append((match, taken, rows))
+            left = without(left, taken)
+    kept = _longest([span for _, spans, _ in parts for span in spans])
+    made = [Part(m, spans, _reached(m, rows, spans)) for m, all_, rows in parts if (spans := common(all_, kept))]
+    served = joined(span for part in made for span in part.spans)
+    return Split(tuple(made), without(joined([asked.outer]), served))
+
+
+def _density(match: Match, rows: Mapping[int, PartitionRow]) -> tuple[float, str]:
+    """Rows to read for a millisecond of time."""
+    view = match.offer.view
+    covered = sum(end - start for start, end in spans_of(view, rows))
+    return sum(row.rows for row in rows.values()) / max(covered, 1), view.name
+
+
+def _whole(spans: Spans, grain: str | None) -> Spans:
+    """What of the spans is made of whole grains."""
+    return joined(_inward(span, grain) for span in spans)
+
+
+def _inward(span: Span, grain: str | None) -> Span:
+    start, end = span
+    if grain is None:
+        return span
+    boundaries = BOUNDARIES[grain]
+    if boundaries is None:
+        return -(-start // _SECOND) * _SECOND, end // _SECOND * _SECOND
+    return (
+        start if start == BEFORE else boundaries.ceil(start),
+        end if end == AFTER else boundaries.floor(end),
+    )
+
+
+def _longest(spans: Sequence[Span]) -> Spans:
+    chosen = sorted(spans, key=lambda span: span[0] - span[1])[:_MOST_SPANS]
+    return tuple(sorted(chosen))
+
+
+def _reached(
+    match: Match, rows: Mapping[int, PartitionRow], spans: Spans
+) -> dict[int, PartitionRow]:
+    """The buckets that lie in the spans, wholly or in part."""
+    found, at = {}, 0
+    for bucket in sorted(rows):
+        while at < len(spans) and spans[at][1] <= bucket:
+            at += 1
+        if at < len(spans) and spans[at][0] < match.offer.view.buckets.next(bucket):
+            found[bucket] = rows[bucket]
+    return found

@@ -1,0 +1,84 @@
+"""Functions of time that stay the same over a whole grain: from truncated times they give what raw ones would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from mv_assets.views.sql.grain import DATE_GRAINS, TO_TIMESTAMP, UNITS, nested
+
+# The grain over which a part of a time does not change.
+_PARTS: Mapping[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.WeekOfYear: "week",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfWeek: "day",
+    exp.DayOfYear: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+}
+_FROM_EPOCH = frozenset(TO_TIMESTAMP.values())
+
+
+def truncated_to(node: exp.Expr) -> str | None:
+    """The grain that the outermost function cuts its argument to, if it does nothing else."""
+    match node:
+        case exp.TimestampTrunc():
+            return _unit(node)
+        case exp.DateTrunc():
+            grain = _unit(node)
+            return grain if grain in DATE_GRAINS else None
+        case exp.Cast() | exp.TryCast() if node.args["to"].this is exp.DType.DATE:
+            return "day"
+        case exp.TsOrDsToDate() if not node.args.get("format"):
+            return "day"
+    return None
+
+
+def stays_over(node: exp.Expr) -> str | None:
+    """The grain of time over which a function of a time does not change."""
+    grain = truncated_to(node) or _PARTS.get(type(node))
+    if grain is None and isinstance(node, exp.Anonymous) and str(node.name).lower() == "weekday":
+        return "day"
+    return grain
+
+
+def time_inside(node: exp.Expr) -> exp.Expr:
+    """The argument of a function of time, without parentheses and without what sqlglot puts around it."""
+    inner: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    while isinstance(inner, exp.Paren) or (
+        type(node) in _PARTS and isinstance(inner, exp.TsOrDsToDate) and not inner.args.get("format")
+    ):
+        inner = inner.this
+    return inner
+
+
+def from_epoch(node: exp.Expr) -> exp.Expr | None:
+    """What is counted since 1970, where a function makes a time of it."""
+    if isinstance(node, exp.Anonymous) and str(node.name).lower() in _FROM_EPOCH:
+        found: exp.Expr = node.expressions[0]
+        return found
+    return None
+
+
+def without_finer(node: exp.Expr) -> exp.Expr:
+    """The day of the hour of a time is its day."""
+    grain = truncated_to(node)
+    if grain is None:
+        return node
+    inner = time_inside(node)
+    finer = truncated_to(inner)
+    if finer is None or not nested(finer, grain):
+        return node
+    made = node.copy()
+    made.set("this", time_inside(inner).copy())
+    return without_finer(made)
+
+
+def _unit(node: exp.Expr) -> str | None:
+    unit = node.args.get("unit")
+    return UNITS.get(unit.name.lower()) if isinstance(unit, exp.Expr) else None
