@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
     from mv_assets.project import DeltaTable, IcebergTable, MaterializedView, ParquetTable, Spark
+    from mv_assets.query.api import sql
 
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
 _WHERE = {
@@ -19,6 +20,7 @@ _WHERE = {
     "MaterializedView": "mv_assets.project",
     "ParquetTable": "mv_assets.project",
     "Spark": "mv_assets.project",
+    "sql": "mv_assets.query.api",
 }
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "ParquetTable",
     "Spark",
     "build_definitions",
+    "sql",
 ]
 
 

@@ -323,3 +323,10 @@ class SourceMoving(MvError):
             f"file {file} of table {table} changed while the query read it, {attempts} times in a row; "
             "ask again when its writer has come to rest"
         )
+
+
+class OutputUnwritable(MvError):
+    """The file for an answer can't be written; what was there before still is."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(f"{file} can't be written: {why}; name another file with --output")

@@ -16,6 +16,7 @@ _COMMANDS = (
     "plan",
     "refresh",
     "explain",
+    "query",
     "mark",
     "audit",
     "gc",

@@ -69,7 +69,8 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
 
     """
     frames = [_read(spark, part, columns) for part in parts]
-    return union(frames) if frames else spark.createDataFrame([], columns)
+    # Not createDataFrame([]): to read that, Spark starts Python.
+    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -87,7 +88,7 @@ def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
     rows, found = _found(spark, part, StructType(held))
     if not part.given:
-        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
+        return _under_names(rows, part, columns)
     path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
     inside = rows.select(
         *(_column(part.held.get(column.name), column) for column in columns if column.name not in part.given),
@@ -154,6 +155,29 @@ def _field(source: Held, column: StructField) -> StructField:
     return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
 
 
+def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
+    """The rows under the wanted names, with as few calls to Spark as can be."""
+    if [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames() and all(
+        part.held[c.name].kind == c.dataType for c in columns
+    ):
+        return rows
+    if any(_nested(column.dataType) for column in columns):
+        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
+    texts = []
+    for column in columns:
+        source = part.held.get(column.name)
+        inside = "NULL" if source is None else quoted(source.asked)
+        texts.append(f"CAST({inside} AS {column.dataType.simpleString()}) AS {quoted(column.name)}")
+    return rows.selectExpr(*texts)
+
+
+def _nested(kind: DataType) -> bool:
+    """Whether a type has parts, whose names can't always be written in SQL."""
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415
+
+    return isinstance(kind, (ArrayType, MapType, StructType))
+
+
 def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
@@ -164,6 +188,15 @@ def _column(source: Held | None, wanted: StructField) -> Column:
 def quoted(name: str) -> str:
     """A column's name, whatever characters it has."""
     return f"`{name.replace('`', '``')}`"
+
+
+def as_text(name: str, kind: DataType, wanted: DataType) -> str:
+    """A column in another type, as SQL; what has the type already stays as it is."""
+    return (
+        quoted(name)
+        if kind == wanted
+        else f"CAST({quoted(name)} AS {wanted.simpleString()}) AS {quoted(name)}"
+    )
 
 
 def spark_path(path: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mv_assets.engine.columns import Open
@@ -60,8 +59,8 @@ class StoredReader:
             if sum(file.rows for file in files) == sum(row.rows for row in rows):
                 whole += paths
             else:
-                starts = [row.bucket for row in rows]
-                frames.append(self._reader.frame(paths, columns).where(sql.col(BUCKET).isin(starts)))
+                starts = ", ".join(f"{row.bucket}L" for row in rows)
+                frames.append(self._reader.frame(paths, columns).where(f"{BUCKET} IN ({starts})"))
         if whole or not frames:
             frames.append(self._reader.frame(whole, columns))
         return union(frames)

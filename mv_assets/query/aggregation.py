@@ -1,4 +1,4 @@
-"""Aggregates that can be put together from parts: what is asked of each part, and how the parts are merged."""
+"""Aggregates that come in parts: what is asked of each part, and how the parts are merged."""
 
 from __future__ import annotations
 
@@ -192,9 +192,12 @@ def aggregation_of(shape: Shape) -> Aggregation:
     taken = _Taken({spelled(key): at for at, key in enumerate(keys)})
     items = tuple(taken.above(item) for item in shape.items)
     places = {spelled(item): at for at, item in reversed(list(enumerate(shape.items)))}
+    having = None if shape.having is None else taken.above(shape.having)
+    if not keys and not taken.merges:
+        raise NotPlain("it aggregates nothing")
     return Aggregation(
         keys=keys,
-        having=None if shape.having is None else taken.above(shape.having),
+        having=having,
         order=tuple(_ordered(each, places, taken.above) for each in shape.order),
         items=items,
         extras=tuple(taken.extras.values()),
@@ -242,6 +245,8 @@ class _Taken:
         if isinstance(node, exp.Column):
             raise NotPlain(f"{node.name} is neither a key nor inside an aggregate")
         if isinstance(node, exp.Filter) or is_aggregate(node):
+            if _named(node) == Kind.SKETCH and _named(node.parent) != "hll_sketch_estimate":
+                raise NotPlain("a sketch put together of parts has other bytes")
             merge = self._merge(node)
             self.merges.setdefault(merge, merge)
             return exp.column(f"{MERGED}{list(self.merges).index(merge)}")
@@ -311,5 +316,5 @@ def _argument(node: exp.Expr) -> exp.Expr:
     return value
 
 
-def _named(node: exp.Expr) -> str:
+def _named(node: exp.Expr | None) -> str:
     return str(node.name).lower() if isinstance(node, exp.Anonymous) else ""

@@ -13,7 +13,7 @@ from mv_assets.query.canonical import NotPlain
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.knowing import Knowledge
 from mv_assets.query.planning import Planned, Planner
-from mv_assets.query.present import Present
+from mv_assets.query.present import Maps, Present
 from mv_assets.query.served import Served
 from mv_assets.query.statement import Statement, statement_of
 from mv_assets.refresh.place import Place
@@ -44,6 +44,7 @@ class Answers:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._knowledge = Knowledge(place)
+        self._maps: Maps = {}
 
     def answer(self, question: Question, spark: SparkSession | None = None) -> Answer:
         """The answer that the base tables would give, as far as the freshness promises.
@@ -62,7 +63,11 @@ class Answers:
         """What the answer would be made from."""
         statement = self._statement(question)
         with self._session(spark) as own, ExitStack() as held:
-            return self._planned(question, statement, Present(self._place, held), own, held).served
+            return self._planned(question, statement, self.present(held), own, held).served
+
+    def present(self, held: ExitStack) -> Present:
+        """The tables and maps as they are from now until `held` is closed."""
+        return Present(self._place, held, self._maps)
 
     def _statement(self, question: Question) -> Statement:
         catalog = self._place.catalog
@@ -91,7 +96,7 @@ class Answers:
         raise moved or AssertionError("not tried at all")
 
     def _once(self, question: Question, statement: Statement, spark: SparkSession, held: ExitStack) -> Answer:
-        present = Present(self._place, held)
+        present = self.present(held)
         planned: Planned | None = None
         try:
             planned = self._planned(question, statement, present, spark, held)
@@ -104,7 +109,9 @@ class Answers:
             # What the views could not answer the base table may, and if not, it says why.
             base = replace(question, freshness=Freshness.OFF)
             found = self._once(base, statement, spark, held)
-            return replace(found, served=replace(found.served, reason=f"the views could not answer: {failed}"))
+            return replace(
+                found, served=replace(found.served, reason=f"the views could not answer: {failed}")
+            )
         _refuse_moved(present)
         return Answer(frame, planned.served)
 
@@ -121,7 +128,7 @@ class Answers:
             return planner.plan(statement)
 
 
-class _Moved(Exception):  # noqa: N818 - it asks for another try
+class _Moved(Exception):
     """A file that was read is no longer the one that was listed."""
 
     def __init__(self, table: str, file: str) -> None:

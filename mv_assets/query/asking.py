@@ -35,6 +35,7 @@ class Asked:
     # Columns of the base that are used at all.
     used: frozenset[str]
     aggregation: Aggregation | str
+    by_clock: bool = False
 
 
 def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Asked:
@@ -87,7 +88,7 @@ def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) 
 
 
 def range_asked(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Range:
-    """The time that the outermost WHERE leaves of a table that is read once; all of it, if nobody can tell."""
+    """The time that the outermost WHERE leaves of a table that is read once; all, if nobody can tell."""
     select = statement.tree
     names = [table.name.lower() for table in statement.tables]
     if not isinstance(select, exp.Select) or names.count(time.table) > 1:

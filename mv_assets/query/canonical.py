@@ -6,7 +6,7 @@ was written, on the base table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -16,9 +16,10 @@ from mv_assets.views.sql.scope import Found
 from mv_assets.views.sql.wording import short
 
 Meaning = Mapping[int, Found | exp.Expr]
+Replace = Callable[[exp.Expr], exp.Expr | None]
 
 
-class NotPlain(Exception):  # noqa: N818 - it is a reason, and never leaves the query layer
+class NotPlain(Exception):
     """Why a part of a query can't be matched with views."""
 
 
@@ -30,13 +31,13 @@ _SKETCHES = frozenset({"hll_sketch_agg", "hll_sketch_estimate"})
 _PLAIN: tuple[type[exp.Expr], ...] = (
     exp.Abs, exp.Add, exp.And, exp.Avg, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.Ceil,
     exp.Coalesce, exp.Column, exp.Concat, exp.Count, exp.CountIf, exp.DataType, exp.DataTypeParam,
-    exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Distinct, exp.Div, exp.EQ,
-    exp.Filter, exp.Floor, exp.GT, exp.GTE, exp.Greatest, exp.Hour, exp.Identifier, exp.If, exp.In, exp.IntDiv,
-    exp.Is, exp.LT, exp.LTE, exp.Least, exp.Length, exp.Like, exp.Literal, exp.LogicalAnd, exp.LogicalOr,
-    exp.Lower, exp.Max, exp.Min, exp.Minute, exp.Mod, exp.Month, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null,
-    exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Quarter, exp.Round, exp.Star, exp.Sub, exp.Substring,
-    exp.Sum, exp.TimestampTrunc, exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.WeekOfYear, exp.Where,
-    exp.Year,
+    exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Distinct, exp.Div,
+    exp.EQ, exp.Filter, exp.Floor, exp.GT, exp.GTE, exp.Greatest, exp.Hour, exp.Identifier, exp.If,
+    exp.In, exp.IntDiv, exp.Is, exp.LT, exp.LTE, exp.Least, exp.Length, exp.Like, exp.Literal,
+    exp.LogicalAnd, exp.LogicalOr, exp.Lower, exp.Max, exp.Min, exp.Minute, exp.Mod, exp.Month,
+    exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren,
+    exp.Quarter, exp.Round, exp.Star, exp.Sub, exp.Substring, exp.Sum, exp.TimestampTrunc,
+    exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.WeekOfYear, exp.Where, exp.Year,
 )  # fmt: skip
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
@@ -83,7 +84,7 @@ def _check(node: exp.Expr) -> None:
         raise NotPlain("LIKE with a computed pattern is answered by the base table only")
 
 
-def _rebuilt(node: exp.Expr, build: Any) -> exp.Expr:
+def _rebuilt(node: exp.Expr, build: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     made = type(node)()
     for key, value in node.args.items():
         if isinstance(value, list):
@@ -93,8 +94,8 @@ def _rebuilt(node: exp.Expr, build: Any) -> exp.Expr:
     return made
 
 
-def replaced(node: exp.Expr, replace: Any) -> exp.Expr:
-    """A copy in which `replace` has put something else in place of the outermost nodes it has an answer for."""
+def replaced(node: exp.Expr, replace: Replace) -> exp.Expr:
+    """A copy with what `replace` gives in place of the outermost nodes that it has an answer for."""
     instead = replace(node)
     if instead is not None:
         return instead
@@ -117,7 +118,9 @@ def spelled(node: Any) -> str:
             return f"{str(node.name).lower()}({', '.join(map(spelled, node.expressions))})"
         case exp.Expr():
             args = (f"{key}={_value(value)}" for key, value in sorted(node.args.items()) if value)
-            name = "Cast" if isinstance(node, exp.TryCast) and not node.args.get("safe") else type(node).__name__
+            name = (
+                "Cast" if isinstance(node, exp.TryCast) and not node.args.get("safe") else type(node).__name__
+            )
             return f"{name}({', '.join(args)})"
     return repr(node)
 

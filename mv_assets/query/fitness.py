@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from enum import StrEnum
 
 from mv_assets.query.present import Present
 from mv_assets.query.spans import Span
-from mv_assets.refresh.sights import Sights, version_of
+from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
@@ -55,7 +56,8 @@ class Fitness:
 
     def too_old(self, view: View, max_staleness: int | None = None) -> str | None:
         """Why the view is too old for a bounded query."""
-        bound = max_staleness or self._max_staleness or view.declared.max_staleness
+        bounds = (max_staleness, self._max_staleness, view.declared.max_staleness)
+        bound = next((each for each in bounds if each is not None), None)
         snapshot = self._present.snapshot(view.name)
         if bound is None:
             return "it declares no max_staleness"
@@ -100,13 +102,18 @@ class Fitness:
             row = rows.get(seen.bucket)
             if row is None:
                 continue
-            if row.frozen:
-                recorded = self._store.recorded(view.name, [row.bucket])
-                seen = sights.with_recorded(seen, recorded.get(row.bucket, ()))  # noqa: PLW2901
             same = seen.sight.inputs == row.inputs and not seen.errors
-            if same or (row.frozen and seen.sight.missing and seen.sight.rest_equal):
+            if same or (frozen and view.freezes and self._only_lost_files(sights, seen, row)):
                 fit[seen.bucket] = row
         return fit
+
+    def _only_lost_files(self, sights: Sights, seen: Seen, row: PartitionRow) -> bool:
+        """Whether files of the bucket have gone and nothing else has changed, as a view that freezes allows."""
+        now, then = seen.sight.inputs, row.inputs
+        if now is None or then is None or replace(now, base=then.base) != then:
+            return False
+        recorded = self._store.recorded(sights.view.name, [seen.bucket]).get(seen.bucket, ())
+        return sights.with_recorded(seen, recorded).sight.rest_equal
 
     def _unchanged(self, view: View, snapshot: Snapshot) -> bool:
         """Whether nothing at all has changed since a look compared everything."""

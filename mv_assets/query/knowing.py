@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from mv_assets.query.canonical import NotPlain
@@ -13,11 +14,18 @@ from mv_assets.query.present import Present
 from mv_assets.query.ranges import TimeOf
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.place import Place
-from mv_assets.tables.times import Unit
 from mv_assets.views.sql import Source
 from mv_assets.views.view import View, unseen
 
 _Key = tuple[str, str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Types of columns: those of every part, and those of the answer, under the answer's names."""
+
+    parts: StructType
+    answer: StructType
 
 
 class Knowledge:
@@ -26,22 +34,45 @@ class Knowledge:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._columns: dict[_Key, dict[str, str]] = {}
-        self._offers: dict[tuple[str, Source], Offer | NotPlain] = {}
+        self._offers: dict[object, Offer | NotPlain] = {}
+        self._kinds: dict[object, Kinds] = {}
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
-        """The columns of a table with their types, at least those that the query mentions and any file has."""
+        """A table's columns and their types, at least those that the query mentions and a file has."""
         mentioned = frozenset(name.name.lower() for name in statement.tree.find_all(exp.Identifier))
         key = table, present.version(table), mentioned
         if key not in self._columns:
             self._columns[key] = self._place.tables[table].columns(mentioned) or {}
         return self._columns[key]
 
+    def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
+        """The columns of a table that the query may need, in the table's order."""
+        columns = self.columns(table, statement, present)
+        stars = [star for star in statement.tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+        if stars:
+            return columns
+        mentioned = {name.name.lower() for name in statement.tree.find_all(exp.Identifier)}
+        time = self._place.catalog.tables[table].time_column
+        wanted = {name: kind for name, kind in columns.items() if name.lower() in mentioned}
+        # Rows that nothing is asked of still have to be counted.
+        return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
+
+    def kinds(self, statement: Statement, present: Present, compute: Callable[[], Kinds]) -> Kinds:
+        """The types of a query's answer, which follow from its text and the tables' columns."""
+        needed = [tuple(self.needed(name, statement, present).items()) for name in statement.names]
+        key = statement.text, tuple(needed)
+        if key not in self._kinds:
+            self._kinds[key] = compute()
+        return self._kinds[key]
+
     def source(self, name: str, statement: Statement, present: Present) -> Source:
         """A table or view as its names are resolved."""
         catalog = self._place.catalog
         if name in catalog.views:
             view = catalog.views[name]
-            return Source(name, dict.fromkeys(view.sql.columns), view.declared.time_column, grain=view.sql.grain)
+            return Source(
+                name, dict.fromkeys(view.sql.columns), view.declared.time_column, grain=view.sql.grain
+            )
         table = unseen(catalog.tables[name])
         columns = self.columns(name, statement, present)
         return Source(name, dict(columns) if columns else None, table.time_column, table.time_unit)
@@ -57,7 +88,7 @@ class Knowledge:
             return None
         columns = {column.lower(): kind for column, kind in self.columns(name, statement, present).items()}
         kind = columns.get(declared.time_column.lower())
-        unit = cast("Unit | None", declared.time_unit)
+        unit = declared.time_unit
         return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
 
     def candidates(self, table: str) -> list[View]:
@@ -75,6 +106,18 @@ class Knowledge:
             NotPlain: nothing, and why.
 
         """
+        key = view.name, time, tuple((name, tuple(source.columns or ())) for name, source in sources.items())
+        if key not in self._offers:
+            try:
+                self._offers[key] = self._offer(view, time, sources)
+            except NotPlain as reason:
+                self._offers[key] = reason
+        found = self._offers[key]
+        if isinstance(found, NotPlain):
+            raise found
+        return found
+
+    def _offer(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> Offer:
         catalog = self._place.catalog
         known = {
             **{name: unseen(table) for name, table in catalog.tables.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,7 +11,7 @@ from mv_assets.query.asking import Asked
 from mv_assets.query.canonical import NotPlain, replaced, spelled
 from mv_assets.query.offers import Offer
 from mv_assets.query.ranges import TimeOf
-from mv_assets.query.truncating import from_epoch, stays_over, time_inside
+from mv_assets.query.truncating import stays_over, time_inside
 from mv_assets.views.sql.grain import nested
 
 
@@ -62,6 +61,8 @@ def match(asked: Asked, offer: Offer) -> Match:
 
 
 def _single_rows(asked: Asked, offer: Offer) -> Match:
+    if asked.by_clock:
+        raise NotPlain("single rows by the clock are answered by the base table only")
     if offer.source.joins:
         raise NotPlain("its rows are joined ones; it can be asked by its own name")
     if asked.source.base != offer.source.base:
@@ -104,7 +105,7 @@ class _Over:
         if column is not None:
             return _column(column)
         grain = stays_over(node)
-        if grain is not None and self._is_time(time_inside(node)):
+        if grain is not None and self._time.is_time(time_inside(node)):
             return self._of_time(node, grain)
         if isinstance(node, exp.Column):
             raise NotPlain(f"it has no key {node.name}")
@@ -114,8 +115,7 @@ class _Over:
         finest = self._offer.time
         if finest.grain is not None and not nested(finest.grain, grain):
             raise NotPlain(f"its times are cut to the {finest.grain}, which is no part of a {grain}")
-        epoch = from_epoch(time_inside(node)) is not None
-        kind = "timestamp" if epoch else self._time.kind
+        kind = self._time.kind if self._time.unit is None else "timestamp"
         made = node.copy()
         cast = exp.Cast(this=_column(finest.column), to=exp.DataType.build(kind, dialect="spark"))
         if isinstance(node, exp.Anonymous):
@@ -123,10 +123,6 @@ class _Over:
         else:
             made.set("this", cast)
         return made
-
-    def _is_time(self, node: exp.Expr) -> bool:
-        raw = from_epoch(node)
-        return self._time.is_meant(node if raw is None else raw)
 
     def value(self, partial: Partial) -> exp.Expr:
         """A partial aggregate of the rows that one row of the view stands for."""
@@ -164,7 +160,3 @@ class _Over:
 
 def _column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-def reasons(failed: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(f"{view}: {why}" for view, why in failed)

@@ -78,19 +78,19 @@ class Naming:
     def _computed(self, view: View, spans: Spans) -> tuple[DataFrame, Files]:
         """The view's rows in whole buckets, from its base as that is now."""
         relations, base = self._relations, view.declared.base
-        used = {name: sorted(columns) for name, columns in view.sql.used.items()}
+        used = {name: dict.fromkeys(sorted(columns)) for name, columns in view.sql.used.items()}
         if base in self._catalog.tables:
-            rows, files = relations.base(base, used.get(base, []), spans, nulls=False)
+            rows, files = relations.base(base, used.get(base, {}), spans, nulls=False)
         else:
             below = self._catalog.views[base]
             named = self.current(below, spans)
             rows, files = relations.within(named.frame, below.declared.time_column, spans), named.files
         names = {base: relations.name(rows)}
         for dimension in view.declared.dimensions:
-            frame, _ = relations.base(dimension, used.get(dimension, []), None, nulls=True)
+            frame, _ = relations.base(dimension, used.get(dimension, {}), None, nulls=True)
             names[dimension] = relations.name(frame)
         made = relations.sql(statement_of(view.declared.sql, names).reading(names))
-        return made.select(*map(quoted, view.sql.columns)), files
+        return made.selectExpr(*map(quoted, view.sql.columns)), files
 
     def _refuse_frozen(self, view: View, left: Spans) -> None:
         snapshot = self._present.snapshot(view.name)

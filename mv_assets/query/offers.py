@@ -11,11 +11,11 @@ from mv_assets.query.aggregation import Kind, partial_of
 from mv_assets.query.canonical import NotPlain, expanded, replaced, spelled
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
-from mv_assets.query.truncating import from_epoch, time_inside, truncated_to, without_finer
+from mv_assets.query.truncating import time_inside, truncated_to, without_finer
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.decomposition import is_aggregate
-from mv_assets.views.sql.grain import nested
+from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets.views.sql.reading import Reading, read
 from mv_assets.views.view import View
 
@@ -70,7 +70,9 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     where = [expanded(each, resolver.meaning) for each in conjuncts(select)]
     if below is not None:
         if source.joins:
-            raise NotPlain(f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name")
+            raise NotPlain(
+                f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name"
+            )
         shape, where, source = _through(shape, where, below)
     found = _by_item(shape)
     columns = {spelled(expr): name for name, expr in found.items() if not aggregates(expr)}
@@ -78,7 +80,9 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     if shape.keys is not None or (below is not None and below.values is not None):
         if below is not None and below.values is not None and shape.keys is None:
             raise NotPlain(f"it takes rows of {below.view.name} as they are; it can be asked by its own name")
-        columns = {name: column for name, column in columns.items() if name in set(map(spelled, shape.keys or ()))}
+        columns = {
+            name: column for name, column in columns.items() if name in set(map(spelled, shape.keys or ()))
+        }
         values = _values(found)
     range_, others = range_of(where, time)
     if below is not None:
@@ -90,7 +94,9 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
 
 def _by_item(shape: Shape) -> dict[str, exp.Expr]:
     return {
-        name: without_finer(item) for name, item in zip(shape.names, shape.items, strict=True) if name is not None
+        name: without_finer(item)
+        for name, item in zip(shape.names, shape.items, strict=True)
+        if name is not None
     }
 
 
@@ -114,33 +120,23 @@ def _bare(item: exp.Expr) -> exp.Expr:
 def _finest(found: Mapping[str, exp.Expr], columns: Mapping[str, str], time: TimeOf) -> Grained:
     """The column that tells the most of a row's time."""
     kept = set(columns.values())
-    grains = [Grained(name, grain) for name, item in found.items() if name in kept for grain in _grain(item, time)]
-    if not grains:
+    times = [each for name, item in found.items() if name in kept for each in _grained(name, item, time)]
+    if not times:
         raise NotPlain("its time can't be followed; it can be asked by its own name")
-    best = grains[0]
-    for each in grains[1:]:
+    best = times[0]
+    for each in times[1:]:
         if best.grain is not None and (each.grain is None or nested(each.grain, best.grain)):
             best = each
     return best
 
 
-def _grain(item: exp.Expr, time: TimeOf) -> list[str | None]:
+def _grained(name: str, item: exp.Expr, time: TimeOf) -> list[Grained]:
+    """A column as a time whose grains make up buckets; nothing if it is none."""
     item = _bare(item)
-    if _is_time(item, time):
-        # An epoch is a time only once it was made one.
-        return [None]
+    if time.is_time(item):
+        return [Grained(name, None)]
     grain = truncated_to(item)
-    inner = None if grain is None else time_inside(item)
-    return [grain] if inner is not None and (_is_time(inner, time) or _made(inner, time)) else []
-
-
-def _is_time(node: exp.Expr, time: TimeOf) -> bool:
-    return time.is_meant(node)
-
-
-def _made(node: exp.Expr, time: TimeOf) -> bool:
-    raw = from_epoch(node)
-    return raw is not None and time.is_meant(raw)
+    return [Grained(name, grain)] if grain in BOUNDARIES and time.is_time(time_inside(item)) else []
 
 
 _AGAIN = {

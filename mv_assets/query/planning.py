@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
 
-from mv_assets.engine.files import quoted
-from mv_assets.query import rewriting
-from mv_assets.query.aggregation import Aggregation
 from mv_assets.query.asking import Asked, asked_of, range_asked
 from mv_assets.query.canonical import NotPlain
+from mv_assets.query.composing import Composer
 from mv_assets.query.fitness import Fitness, Freshness
+from mv_assets.query.folding import without_clock
 from mv_assets.query.knowing import Knowledge
 from mv_assets.query.naming import Named, Naming
 from mv_assets.query.present import Present
 from mv_assets.query.ranges import Range
-from mv_assets.query.relations import Files, Relations, alike
+from mv_assets.query.relations import Files, Relations
 from mv_assets.query.routing import Route, route
 from mv_assets.query.served import FromView, Served, counted
-from mv_assets.query.spans import Spans, joined
-from mv_assets.query.splitting import Part
+from mv_assets.query.spans import joined
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.place import Place
 from mv_assets.views.sql import Source
@@ -56,8 +53,9 @@ class Planner:
         self._knowledge = knowledge
         self._present = present
         self._freshness = freshness
-        self._ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
         self._relations = Relations(place, present, spark, held)
+        ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
+        self._composer = Composer(knowledge, present, self._relations, ansi=ansi)
         self._fitness = Fitness(place.catalog, place.store, present, freshness, max_staleness)
         self._naming = Naming(place.catalog, place.store, present, self._fitness, self._relations)
 
@@ -72,7 +70,8 @@ class Planner:
             found = route(asked, self._knowledge, sources, self._fitness, self._freshness)
             considered = found.considered
             if found.split.parts:
-                return self._routed(statement, asked, found)
+                frame, files = self._composer.compose(statement, asked, found.split)
+                return Planned(frame, self._served(asked, found, files))
             reason = "no view fits" if considered else f"there is no view on {asked.source.base}"
         except NotPlain as why:
             reason = str(why)
@@ -86,76 +85,16 @@ class Planner:
         if time is None:
             raise NotPlain(f"{first} has no time column")
         sources = self._sources(statement)
-        return asked_of(statement, sources, time), sources
+        at_once = without_clock(
+            statement, [*self._catalog.tables, *self._catalog.views], self._relations.values
+        )
+        if at_once is None:
+            return asked_of(statement, sources, time), sources
+        # Single rows would be asked with the query as it was written, by another clock.
+        return replace(asked_of(at_once, sources, time), by_clock=True), sources
 
     def _sources(self, statement: Statement) -> dict[str, Source]:
         return {name: self._knowledge.source(name, statement, self._present) for name in statement.names}
-
-    def _routed(self, statement: Statement, asked: Asked, found: Route) -> Planned:
-        """Frames of the parts, and what becomes of them.
-
-        Raises:
-            NotPlain: what the parts have does not go together.
-
-        """
-        single = [part for part in found.split.parts if part.match.rows is not None]
-        groups = [part for part in found.split.parts if part.match.rows is None]
-        rows, files = self._base_rows(statement, asked, found.split.base)
-        frames = [frame for part in single if (frame := rewriting.single_rows(self._relations, part)) is not None]
-        if frames:
-            used = {column for column, _ in single[0].match.rows or ()}
-            # In the base's own order, which `*` shows.
-            names = [quoted(column) for column in rows.columns if column.lower() in used]
-            rows = alike([each.select(*names) for each in (rows, *frames)])
-        names_of = {asked.source.base: self._relations.name(rows)}
-        for join in asked.source.joins:
-            names_of[join.table] = self._relations.name(self._whole(statement, join.table))
-        answer = self._relations.sql(statement.reading(names_of))
-        if groups and isinstance(asked.aggregation, Aggregation):
-            needed = bool(files[0] or frames)
-            answer = self._merged(asked, asked.aggregation, names_of, groups, answer, base_has_rows=needed)
-        return Planned(answer, self._served(asked, found, files))
-
-    def _merged(
-        self,
-        asked: Asked,
-        aggregation: Aggregation,
-        names: dict[str, str],
-        groups: list[Part],
-        expected: DataFrame,
-        *,
-        base_has_rows: bool,
-    ) -> DataFrame:
-        own = rewriting.of_base(self._relations, asked, aggregation, names)
-        schema = own.schema
-        if not self._ansi:
-            rewriting.refuse_without_ansi(aggregation, schema)
-        parts = [frame for part in groups if (frame := rewriting.of_view(self._relations, part, schema)) is not None]
-        if base_has_rows or not parts:
-            parts.append(own)
-        return rewriting.merged(self._relations, aggregation, parts, schema, expected.schema)
-
-    def _base_rows(self, statement: Statement, asked: Asked, spans: Spans) -> tuple[DataFrame, Files]:
-        base, nulls = asked.source.base, not asked.range.rejects_null
-        columns = self._columns(statement, base)
-        if spans or nulls or self._present.unread(base):
-            return self._relations.base(base, list(columns), spans, nulls=nulls)
-        return self._relations.empty(columns), Files(0, 0)
-
-    def _columns(self, statement: Statement, table: str) -> dict[str, str]:
-        """The columns of a table that the query may need."""
-        columns = self._knowledge.columns(table, statement, self._present)
-        stars = [star for star in statement.tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
-        if stars:
-            return columns
-        mentioned = {name.name.lower() for name in statement.tree.find_all(exp.Identifier)}
-        time = self._catalog.tables[table].time_column
-        wanted = {name: kind for name, kind in columns.items() if name.lower() in mentioned}
-        # Rows that nothing is asked of still have to be counted.
-        return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
-
-    def _whole(self, statement: Statement, table: str) -> DataFrame:
-        return self._relations.base(table, list(self._columns(statement, table)), None, nulls=True)[0]
 
     def _by_name(self, statement: Statement, served: Served) -> Planned:
         """Every table and view as a relation of its own, and the query as it was written."""
@@ -173,10 +112,10 @@ class Planner:
             else:
                 known = asked.rejects_null and asked != Range()
                 spans = joined([asked.outer]) if known else None
-                columns = list(self._columns(statement, name))
+                columns = self._knowledge.needed(name, statement, self._present)
                 frame, read = self._relations.base(name, columns, spans, nulls=not known)
             names[name] = self._relations.name(frame)
-            files = Files(files[0] + read[0], files[1] + read[1])
+            files = Files(files.number + read.number, files.bytes + read.bytes)
         frame = self._relations.sql(statement.reading(names))
         return Planned(frame, self._served_by_name(served, made, files))
 
@@ -202,8 +141,8 @@ class Planner:
         most = max(found.split.parts, key=lambda part: len(part.rows)).match.offer.view
         extent = self._extent(asked.source.base, most)
         buckets = counted(most, found.split.base, extent)
-        reason = "the rest is not in a view that can be trusted" if files[0] else None
-        return Served(views, buckets, files[0], files[1], reason, found.considered)
+        reason = "the rest is not in a view that can be trusted" if files.number else None
+        return Served(views, buckets, files.number, files.bytes, reason, found.considered)
 
     def _served_by_name(self, served: Served, made: list[tuple[View, Named]], files: Files) -> Served:
         views = tuple(
@@ -220,9 +159,9 @@ class Planner:
             counted(view, named.computed, self._extent(self._root(view), view)) for view, named in made
         )
         if not made:
-            return Served((), 0, files[0], files[1], served.reason, served.considered)
+            return Served((), 0, files.number, files.bytes, served.reason, served.considered)
         reason = "some buckets were computed on the fly, as they can't be trusted now" if computed else None
-        return Served(views, computed, files[0], files[1], reason, served.considered)
+        return Served(views, computed, files.number, files.bytes, reason, served.considered)
 
     def _root(self, view: View) -> str:
         base = view.declared.base

@@ -12,13 +12,17 @@ from mv_assets.refresh.place import Place
 from mv_assets.state.model import Snapshot
 from mv_assets.tables.listing import Glance, Listing
 
+# The last map that was read of each view, and its window.
+Maps = dict[str, tuple[Span, Snapshot]]
+
 
 class Present:
     """What is there now. Maps are pinned until `held` is closed, as far as they lie in the window."""
 
-    def __init__(self, place: Place, held: ExitStack) -> None:
+    def __init__(self, place: Place, held: ExitStack, maps: Maps | None = None) -> None:
         self._place = place
         self._held = held
+        self._maps = {} if maps is None else maps
         self._window = EVER
         self._glances: dict[str, Glance] = {}
         self._listings: dict[str, Listing] = {}
@@ -56,12 +60,15 @@ class Present:
         """A view's map in the window; None while nobody has declared the view."""
         if view not in self._snapshots:
             start, end = (None if edge in (BEFORE, AFTER) else edge for edge in self._window)
+            window, known = self._maps.get(view, (None, None))
+            known = known if window == self._window else None
             try:
-                pinned = self._held.enter_context(self._place.leases.pin(view, start, end))
+                pinned = self._held.enter_context(self._place.leases.pin(view, start, end, known))
             except UnknownView:
                 self._snapshots[view] = None
             else:
                 self._snapshots[view] = pinned.snapshot
+                self._maps[view] = self._window, pinned.snapshot
         return self._snapshots[view]
 
     def note(self, table: str, files: set[str]) -> None:

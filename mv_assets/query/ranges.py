@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from mv_assets.buckets import DAY
 from mv_assets.query.spans import AFTER, BEFORE, Span
-from mv_assets.query.truncating import from_epoch, time_inside, truncated_to
+from mv_assets.query.truncating import time_inside, truncated_to
 from mv_assets.tables.times import Unit
-from mv_assets.views.sql.grain import BOUNDARIES
+from mv_assets.views.sql.grain import BOUNDARIES, TO_TIMESTAMP
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
@@ -22,7 +22,13 @@ _TEXT = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?(Z|[+-]\d{2}:\d{2})?"
 )
 _PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_FLIPPED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.EQ: exp.EQ,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +41,21 @@ class TimeOf:
     unit: Unit | None = None
 
     def is_meant(self, node: exp.Expr) -> bool:
+        """Whether the column itself is meant."""
         return (
             isinstance(node, exp.Column)
             and node.table.lower() == self.table.lower()
             and node.name.lower() == self.column.lower()
         )
+
+    def is_made(self, node: exp.Expr) -> bool:
+        """Whether it is the time that the column counts."""
+        made = isinstance(node, exp.Anonymous) and str(node.name).lower() == TO_TIMESTAMP.get(self.unit or "")
+        return made and self.is_meant(node.expressions[0])
+
+    def is_time(self, node: exp.Expr) -> bool:
+        """Whether it is the column as a time."""
+        return self.is_meant(node) if self.unit is None else self.is_made(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +121,15 @@ def _compared(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr, time: T
         left = left.this
     grain = truncated_to(left)
     inner = left if grain is None else time_inside(left)
-    raw = from_epoch(inner)
-    if not time.is_meant(inner if raw is None else raw):
+    if not time.is_time(inner) and (grain is not None or not time.is_meant(inner)):
         return None
-    unit = time.unit if raw is None else None
-    if unit is None and (time.unit is not None) != (raw is not None):
+    unit = None if time.is_time(inner) else time.unit
+    if unit == "ns" and operator not in (exp.GTE, exp.LT):
+        # The next value is nearer than a microsecond.
         return None
-    days = time.kind == "date" or (grain is not None and not isinstance(left, exp.TimestampTrunc))
-    at = _moment(right, time.kind, unit, days=days)
+    kind = time.kind if time.unit is None else "timestamp"
+    days = kind == "date" or (grain is not None and not isinstance(left, exp.TimestampTrunc))
+    at = _moment(right, kind, unit, days=days)
     if at is None:
         return None
     step = _step(time, unit, grain, at)
@@ -138,8 +155,8 @@ def _step(time: TimeOf, unit: Unit | None, grain: str | None, at: int) -> int | 
             return None
         return (boundaries.next(at // _MS) - at // _MS) * _MS
     if time.kind == "date":
-        return DAY * _MS
-    # A nanosecond is less than what is counted in; the bound is then a little wide, and so not aligned.
+        # No date lies on a bound within a day, so it is as good as one a moment later.
+        return 1 if at % (DAY * _MS) else DAY * _MS
     return max(1_000_000 // _PER_SECOND[unit], 1) if unit is not None else 1
 
 
@@ -149,7 +166,11 @@ def _moment(node: exp.Expr, kind: str, unit: Unit | None, *, days: bool) -> int 
         node = node.this
     if unit is not None:
         return _counted(node, unit)
-    if isinstance(node, (exp.Cast, exp.TryCast)) and isinstance(node.this, exp.Literal) and node.this.is_string:
+    if (
+        isinstance(node, (exp.Cast, exp.TryCast))
+        and isinstance(node.this, exp.Literal)
+        and node.this.is_string
+    ):
         to = node.args["to"].this
         as_day = to is exp.DType.DATE
         if not as_day and to not in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ):
@@ -183,7 +204,9 @@ def _written(text: str, kind: str, *, only_days: bool) -> int | None:
     if (only_days and hour is not None) or (zone is not None and (kind != "timestamp" or hour is None)):
         return None
     try:
-        when = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
+        when = datetime(
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
+        )
     except ValueError:
         return None
     micros = (when - _EPOCH) // _MICRO + int((fraction or "0").ljust(6, "0"))

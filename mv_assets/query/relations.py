@@ -7,13 +7,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from mv_assets.engine.columns import Types
-from mv_assets.engine.files import quoted, union
+from mv_assets.engine.files import as_text, quoted, union
 from mv_assets.engine.readers import reader_of
 from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.types import widest
@@ -42,17 +42,32 @@ class Relations:
     def sql(self, text: str) -> DataFrame:
         return self._spark.sql(text)
 
+    def values(self, expressions: Sequence[str]) -> list[tuple[str, str | None]]:
+        """The type and the text of constants, all at one moment."""
+        columns = (f"typeof({each}), CAST({each} AS STRING)" for each in expressions)
+        [row] = self._spark.sql(f"SELECT {', '.join(columns)}").collect()
+        return [(row[at], row[at + 1]) for at in range(0, len(row), 2)]
+
     def name(self, frame: DataFrame) -> str:
-        """A name for the frame in SQL. Never the same again: a Connect server looks names up when it computes."""
+        """A name for the frame in SQL, never the same again: a Connect server looks names up late."""
         name = f"{self._prefix}_{next(self._numbers)}"
         frame.createOrReplaceTempView(name)
         self._held.callback(self._spark.catalog.dropTempView, name)
         return name
 
+    def reads(self, table: str, spans: Spans, *, nulls: bool) -> bool:
+        """Whether any file would be read for some time of a table."""
+        if not spans and not nulls and not self._present.unread(table):
+            return False
+        listing = self._present.listing(table)
+        return bool(listing.unread) or bool(_reached(listing, spans, nulls=nulls))
+
     def base(
-        self, table: str, columns: Sequence[str], spans: Spans | None, *, nulls: bool
+        self, table: str, columns: Mapping[str, str | None], spans: Spans | None, *, nulls: bool
     ) -> tuple[DataFrame, Files]:
         """Rows of a base table: all, or those in some time; with `nulls`, also those whose time is null.
+
+        Columns come with the types that they have in the whole table, as far as that is known.
 
         Raises:
             Unreadable: a file is broken, or there is none to tell the columns by.
@@ -67,7 +82,7 @@ class Relations:
         unread = sorted(listing.unread) if spans is not None else []
         learned = [*files, *unread] or _newest(listing)
         reader.learn(learned)
-        schema = reader.schema(learned)
+        schema = self._widened(reader.schema(learned), columns)
         if not schema.fields:
             raise Unreadable(f"table {table} has no files yet, so its columns are not known")
         self._present.note(table, {*files, *unread})
@@ -79,48 +94,63 @@ class Relations:
         sizes = dict(zip(listing.names, listing.sizes, strict=True))
         known = {name.lower() for name in schema.fieldNames()}
         chosen = [name for name in columns if name.lower() in known]
-        return rows.select(*map(quoted, chosen)), Files(
+        return rows.selectExpr(*map(quoted, chosen)), Files(
             len(files) + len(unread), sum(sizes.get(name, 0) for name in files)
+        )
+
+    def _widened(self, schema: StructType, columns: Mapping[str, str | None]) -> StructType:
+        """The types of some files, no narrower than the table's."""
+        types = Types(self._spark)
+        given = {name.lower(): types.of(kind) for name, kind in columns.items() if kind is not None}
+        return StructType(
+            [
+                StructField(field.name, widest(field.dataType, given[field.name.lower()]) or field.dataType)
+                if field.name.lower() in given
+                else field
+                for field in schema
+            ]
         )
 
     def empty(self, columns: Mapping[str, str]) -> DataFrame:
         """No rows, of columns of those types."""
-        types = Types(self._spark)
-        fields = [StructField(name, types.of(kind)) for name, kind in columns.items()]
-        return self._spark.createDataFrame([], StructType(fields))
+        nothing = (f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in columns.items())
+        return self._spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
     def within(self, frame: DataFrame, time: str, spans: Spans) -> DataFrame:
         """The rows of a view that lie in some time."""
         return frame.where(_times(frame.schema, time, None, spans, nulls=False))
 
     def stored(
-        self, view: View, rows: Mapping[int, PartitionRow], columns: Iterable[str], cut: Spans | None, time: str
+        self,
+        view: View,
+        rows: Mapping[int, PartitionRow],
+        columns: Iterable[str],
+        cut: Spans | None,
+        time: str,
     ) -> DataFrame | None:
-        """Rows of a view as they are stored, of some buckets, or of some time in them; None: there are none."""
-        filled = {view.buckets.key(bucket): row for bucket, row in sorted(rows.items()) if row.generation}
+        """Rows of a view as stored, of some buckets, or of some time in them; None: there are none."""
+        filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation}
         if not filled:
             return None
-        files = self._place.store.files(view.name, {row.generation for row in filled.values() if row.generation})
+        files = self._place.store.files(
+            view.name, {row.generation for row in filled.values() if row.generation}
+        )
         warehouse, names = self._place.warehouse, list(filled)
         wanted = [*dict.fromkeys(columns)]
-        reader = StoredReader(
-            self._spark, warehouse.root, warehouse.open, filled, files, {*wanted, time}
-        )
+        reader = StoredReader(self._spark, warehouse.root, warehouse.open, filled, files, {*wanted, time})
         reader.learn(names)
         schema = reader.schema(names)
         found = reader.frame(names, schema)
         if cut is not None:
             found = found.where(_times(schema, time, None, cut, nulls=False))
-        return found.select(*map(quoted, wanted))
+        return found.selectExpr(*map(quoted, wanted))
 
 
-class Files(tuple[int, int]):
+class Files(NamedTuple):
     """How many files are read of a table, and how many bytes they have."""
 
-    __slots__ = ()
-
-    def __new__(cls, files: int, size: int) -> Files:
-        return super().__new__(cls, (files, size))
+    number: int
+    bytes: int
 
 
 def alike(frames: Sequence[DataFrame]) -> DataFrame:
@@ -131,30 +161,27 @@ def alike(frames: Sequence[DataFrame]) -> DataFrame:
 
     """
     schemas = [frame.schema for frame in frames]
-    kinds = [_widest(schema.fields[at].dataType for schema in schemas) for at in range(len(schemas[0].fields))]
+    kinds = [
+        _widest(schema.fields[at].dataType for schema in schemas) for at in range(len(schemas[0].fields))
+    ]
     return union([cast(frame, schema, kinds) for frame, schema in zip(frames, schemas, strict=True)])
 
 
 def _widest(kinds: Iterable[DataType]) -> DataType:
-    found: DataType | None = None
-    for kind in kinds:
-        found = kind if found is None else widest(found, kind)
-        if found is None:
+    first, *others = kinds
+    for kind in others:
+        wider = widest(first, kind)
+        if wider is None:
             raise NotPlain("its columns have other types than the base table's")
-    assert found is not None
-    return found
+        first = wider
+    return first
 
 
 def cast(frame: DataFrame, schema: StructType, kinds: Sequence[DataType]) -> DataFrame:
     """The frame's columns in other types."""
     if [field.dataType for field in schema] == list(kinds):
         return frame
-    return frame.select(
-        *(
-            sql.col(quoted(field.name)).cast(kind).alias(field.name)
-            for field, kind in zip(schema, kinds, strict=True)
-        )
-    )
+    return frame.selectExpr(*map(as_text, schema.fieldNames(), [f.dataType for f in schema], kinds))
 
 
 def _reached(listing: Listing, spans: Spans | None, *, nulls: bool) -> list[str]:
@@ -184,25 +211,17 @@ def _newest(listing: Listing) -> list[str]:
     return [listing.names[max(usable, key=listing.ends.__getitem__)]] if usable else []
 
 
-def _times(schema: StructType, column: str, unit: Unit | None, spans: Spans, *, nulls: bool) -> Column:
+def _times(schema: StructType, column: str, unit: Unit | None, spans: Spans, *, nulls: bool) -> str:
     """The condition that a row's time lies in one of the spans."""
-    [field] = [part for part in schema if part.name.lower() == column.lower()]
-    time = sql.col(quoted(field.name))
-    conditions = [_between(time, field.dataType, unit, *span) for span in spans]
+    field = next((part for part in schema if part.name.lower() == column.lower()), None)
+    if field is None:
+        # Where no file has the column, every time is null.
+        return "true" if nulls else "false"
+    time = quoted(field.name)
+    conditions = [
+        within(time, field.dataType, unit, None if start == BEFORE else start, None if end == AFTER else end)
+        for start, end in spans
+    ]
     if nulls:
-        conditions.append(time.isNull())
-    return _any(conditions)
-
-
-def _between(time: Column, kind: DataType, unit: Unit | None, start: int, end: int) -> Column:
-    return within(time, kind, unit, None if start == BEFORE else start, None if end == AFTER else end)
-
-
-def _any(conditions: Sequence[Column]) -> Column:
-    """One of the conditions. In halves: a chain would be as deep as it is long."""
-    if not conditions:
-        return sql.lit(False)  # noqa: FBT003
-    if len(conditions) == 1:
-        return conditions[0]
-    half = len(conditions) // 2
-    return _any(conditions[:half]) | _any(conditions[half:])
+        conditions.append(f"{time} IS NULL")
+    return " OR ".join(conditions) or "false"

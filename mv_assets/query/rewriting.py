@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, DecimalType, StructType
 from sqlglot import exp
 
@@ -18,7 +17,9 @@ from mv_assets.query.relations import Relations, cast
 from mv_assets.query.splitting import Part
 
 
-def of_base(relations: Relations, asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) -> DataFrame:
+def of_base(
+    relations: Relations, asked: Asked, aggregation: Aggregation, names: Mapping[str, str]
+) -> DataFrame:
     """The aggregates of the base's own part. `names` are the relations of its tables."""
     grouped = [each.sql("spark") for each in (*aggregation.keys, *aggregation.extras)]
     columns = [
@@ -28,8 +29,12 @@ def of_base(relations: Relations, asked: Asked, aggregation: Aggregation, names:
     ]
     source = f"`{names[asked.source.base]}` AS `{asked.source.base}`"
     for join in asked.source.joins:
-        source += " " + join.sql.replace(f"JOIN `{join.table}`", f"JOIN `{names[join.table]}` AS `{join.table}`", 1)
-    text = f"SELECT {', '.join(columns)} FROM {source}" + _where([each.sql("spark") for each in asked.conditions.values()])
+        source += " " + join.sql.replace(
+            f"JOIN `{join.table}`", f"JOIN `{names[join.table]}` AS `{join.table}`", 1
+        )
+    text = f"SELECT {', '.join(columns)} FROM {source}" + _where(
+        [each.sql("spark") for each in asked.conditions.values()]
+    )
     return relations.sql(text + (f" GROUP BY {', '.join(grouped)}" if grouped else ""))
 
 
@@ -53,11 +58,15 @@ def single_rows(relations: Relations, part: Part) -> DataFrame | None:
     frame = relations.stored(offer.view, part.rows, sorted(match.columns), cut, offer.time.column)
     if frame is None:
         return None
-    return frame.select(*(sql.col(quoted(held)).alias(column) for column, held in match.rows or ()))
+    return frame.selectExpr(*(f"{quoted(held)} AS {quoted(column)}" for column, held in match.rows or ()))
 
 
 def merged(
-    relations: Relations, aggregation: Aggregation, parts: Sequence[DataFrame], schema: StructType, expected: StructType
+    relations: Relations,
+    aggregation: Aggregation,
+    parts: Sequence[DataFrame],
+    schema: StructType,
+    expected: StructType,
 ) -> DataFrame:
     """All parts put together, under the names and in the types that the base table's answer has.
 
@@ -71,9 +80,8 @@ def merged(
     frame = relations.sql(aggregation.finishing(text, expected.fieldNames()))
     for found, wanted in zip(frame.schema, expected, strict=True):
         if found.dataType != wanted.dataType:
-            raise NotPlain(
-                f"{wanted.name} would be {found.dataType.simpleString()} instead of {wanted.dataType.simpleString()}"
-            )
+            mine, theirs = found.dataType.simpleString(), wanted.dataType.simpleString()
+            raise NotPlain(f"{wanted.name} would be {mine} instead of {theirs}")
     return frame
 
 
@@ -89,9 +97,8 @@ def _in_types(frame: DataFrame, schema: StructType) -> DataFrame:
     own = frame.schema
     for field, wanted in zip(own, schema, strict=True):
         if not _castable(field.dataType, wanted.dataType):
-            raise NotPlain(
-                f"its {field.dataType.simpleString()} does not go with the base's {wanted.dataType.simpleString()}"
-            )
+            mine, theirs = field.dataType.simpleString(), wanted.dataType.simpleString()
+            raise NotPlain(f"its {mine} does not go with the base's {theirs}")
     return cast(frame, own, [field.dataType for field in schema])
 
 

@@ -48,6 +48,6 @@ def counted(view: View, spans: Spans, extent: tuple[int, int] | None) -> int:
     found = 0
     for start, end in spans:
         first, last = max(start, extent[0]), min(end, extent[1])
-        if first < last and BEFORE < first and last < AFTER:
+        if first < last and first > BEFORE and last < AFTER:
             found += view.buckets.count(first, last)
     return found

@@ -202,7 +202,11 @@ def _number(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
     value = clause.args.get("expression") or clause.args.get("this")
-    if not isinstance(clause, (exp.Limit, exp.Offset)) or not isinstance(value, exp.Literal) or not value.is_int:
+    if (
+        not isinstance(clause, (exp.Limit, exp.Offset))
+        or not isinstance(value, exp.Literal)
+        or not value.is_int
+    ):
         raise NotPlain("LIMIT and OFFSET are matched as plain numbers only")
     return int(value.name)
 

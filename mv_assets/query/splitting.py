@@ -1,4 +1,4 @@
-"""Who answers for which time: the cheapest view that can, bucket by bucket, and the base table for the rest."""
+"""Who answers for which time: the cheapest view that can, bucket by bucket, else the base table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def split(asked: Range, fitting: Sequence[tuple[Match, Mapping[int, PartitionRow
             parts.append((match, taken, rows))
             left = without(left, taken)
     kept = _longest([span for _, spans, _ in parts for span in spans])
-    made = [Part(m, spans, _reached(m, rows, spans)) for m, all_, rows in parts if (spans := common(all_, kept))]
+    made = [
+        Part(m, spans, _reached(m, rows, spans)) for m, all_, rows in parts if (spans := common(all_, kept))
+    ]
     served = joined(span for part in made for span in part.spans)
     return Split(tuple(made), without(joined([asked.outer]), served))
 
@@ -84,9 +86,7 @@ def _longest(spans: Sequence[Span]) -> Spans:
     return tuple(sorted(chosen))
 
 
-def _reached(
-    match: Match, rows: Mapping[int, PartitionRow], spans: Spans
-) -> dict[int, PartitionRow]:
+def _reached(match: Match, rows: Mapping[int, PartitionRow], spans: Spans) -> dict[int, PartitionRow]:
     """The buckets that lie in the spans, wholly or in part."""
     found, at = {}, 0
     for bucket in sorted(rows):

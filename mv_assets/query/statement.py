@@ -25,8 +25,12 @@ _OUTSIDE = names("reflect java_method try_reflect identifier from_protobuf to_pr
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Command, exp.DDL, exp.DML, exp.Into), "it changes something; a query only reads"),
     ((exp.QueryTransform,), "TRANSFORM ... USING runs a script"),
-    ((exp.Placeholder, exp.Parameter, exp.SessionParameter), "a parameter has no value here; write the value itself"),
+    (
+        (exp.Placeholder, exp.Parameter, exp.SessionParameter),
+        "a parameter has no value here; write the value itself",
+    ),
     ((exp.Version,), "time travel reads another version of a table than the one that is looked at"),
+    ((exp.TableSample,), "it takes other rows each time; filter with WHERE"),
     ((exp.Lock,), "FOR UPDATE locks rows of a database"),
 )
 
@@ -91,7 +95,9 @@ def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
             if isinstance(node, kinds):
                 raise QueryRefused(f"the query has `{short(node.sql('spark'))}`: {why}")
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-            raise QueryRefused("the query calls a function by a qualified name; call Spark's own by their plain names")
+            raise QueryRefused(
+                "the query calls a function by a qualified name; call Spark's own by their plain names"
+            )
         # A hint looks like a call; what stands in FROM is looked at with the tables.
         if isinstance(node, exp.Anonymous) and not isinstance(node.parent, (exp.Hint, exp.Table)):
             name = str(node.name)
@@ -99,7 +105,9 @@ def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
     outside = {call.name for call in calls(tokens)} & _OUTSIDE
     if outside:
-        raise QueryRefused(f"{min(outside)} reads or runs something outside the tables; use SQL over the tables")
+        raise QueryRefused(
+            f"{min(outside)} reads or runs something outside the tables; use SQL over the tables"
+        )
 
 
 def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
@@ -111,7 +119,9 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
     # Those that a WITH defines are not among them.
     for table in resolver.tables:
         if not isinstance(table.this, exp.Identifier):
-            function = str(table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name())
+            function = str(
+                table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
+            )
             if function.lower() not in _TABLE_FUNCTIONS:
                 raise QueryRefused(f"{short(table.sql('spark'))} is not a table of the project")
             continue
@@ -124,7 +134,9 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
         if name not in known:
             meant = closest(name, known)
             question = f"did you mean {meant}? " if meant else ""
-            raise QueryRefused(f"there is no table {table.name}; {question}the project has {', '.join(sorted(known))}")
+            raise QueryRefused(
+                f"there is no table {table.name}; {question}the project has {', '.join(sorted(known))}"
+            )
         _place(table)
         found.append(table)
     return found
@@ -134,5 +146,7 @@ def _place(table: exp.Table) -> tuple[int, int]:
     """Where the table's name stands in the text."""
     place = table.this.meta
     if "start" not in place or "end" not in place:
-        raise QueryRefused(f"table {table.name} can't be found in the query; write it as plain FROM {table.name}")
+        raise QueryRefused(
+            f"table {table.name} can't be found in the query; write it as plain FROM {table.name}"
+        )
     return int(place["start"]), int(place["end"]) + 1

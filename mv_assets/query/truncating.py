@@ -1,4 +1,4 @@
-"""Functions of time that stay the same over a whole grain: from truncated times they give what raw ones would."""
+"""Functions of time that do not change over a whole grain: truncated times do for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from mv_assets.views.sql.grain import DATE_GRAINS, TO_TIMESTAMP, UNITS, nested
+from mv_assets.views.sql.grain import DATE_GRAINS, UNITS, nested
 
 # The grain over which a part of a time does not change.
 _PARTS: Mapping[type[exp.Expr], str] = {
@@ -21,7 +21,6 @@ _PARTS: Mapping[type[exp.Expr], str] = {
     exp.Hour: "hour",
     exp.Minute: "minute",
 }
-_FROM_EPOCH = frozenset(TO_TIMESTAMP.values())
 
 
 def truncated_to(node: exp.Expr) -> str | None:
@@ -55,14 +54,6 @@ def time_inside(node: exp.Expr) -> exp.Expr:
     ):
         inner = inner.this
     return inner
-
-
-def from_epoch(node: exp.Expr) -> exp.Expr | None:
-    """What is counted since 1970, where a function makes a time of it."""
-    if isinstance(node, exp.Anonymous) and str(node.name).lower() in _FROM_EPOCH:
-        found: exp.Expr = node.expressions[0]
-        return found
-    return None
 
 
 def without_finer(node: exp.Expr) -> exp.Expr:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
@@ -127,7 +125,7 @@ class Stage:
             schema = dimension.reader.schema(dimension.files)
             dimension.reader.frame(dimension.files, schema).createOrReplaceTempView(dimension.name)
 
-    def _windows(self, schema: StructType, buckets: Sequence[int]) -> Column:
+    def _windows(self, schema: StructType, buckets: Sequence[int]) -> str:
         time = self._base.time
         found = [part for part in schema if part.name.lower() == time.name.lower()]
         if not found:
@@ -135,11 +133,8 @@ class Stage:
                 f"the files of {self._base.name} have no column {time.name}, which is their time"
             )
         [part] = found
-        column = sql.col(quoted(part.name))
-        return reduce(
-            or_,
-            (
-                within(column, part.dataType, time.unit, stretch[0], self._view.buckets.next(stretch[-1]))
-                for stretch in self._view.buckets.stretches(buckets)
-            ),
+        column, view = quoted(part.name), self._view
+        return " OR ".join(
+            within(column, part.dataType, time.unit, stretch[0], view.buckets.next(stretch[-1]))
+            for stretch in view.buckets.stretches(buckets)
         )

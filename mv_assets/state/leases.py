@@ -74,8 +74,12 @@ class Leases:
         return self._retry.run(self._retry.critical, view, "read", once)
 
     @contextmanager
-    def pin(self, view: str, start: int | None = None, end: int | None = None) -> Iterator[Pinned]:
+    def pin(
+        self, view: str, start: int | None = None, end: int | None = None, known: Snapshot | None = None
+    ) -> Iterator[Pinned]:
         """The map, or its part in `[start, end)`, at one version whose files stay while the block runs.
+
+        What is `known` of that part from before is not read again if it has that version.
 
         Raises:
             LeaseExpired: at the end of the block, if the lease could not be kept; discard what was read.
@@ -84,7 +88,7 @@ class Leases:
         lease = self.acquire(view)
         try:
             with Heartbeat(self._ttl_ms / 3000, lambda: self._renew(lease)):
-                yield Pinned(lease, self._store.snapshot(view, start, end))
+                yield Pinned(lease, self._store.snapshot(view, start, end, known))
         except Exception as error:
             self._confirm(lease, error)
             raise

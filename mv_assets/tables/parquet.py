@@ -21,7 +21,7 @@ from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Details, Listing, Progress, unobserved
 from mv_assets.tables.locating import folder_at
 from mv_assets.tables.times import TimeColumn
-from mv_assets.tables.types import types_in
+from mv_assets.tables.types import common_type, types_in
 
 # What a crash during a long first look may cost, in files.
 _BATCH = 2_000
@@ -71,8 +71,7 @@ class ParquetFiles:
                 break
         if not kinds:
             return None
-        # A file that differs is that file's error, not the table's type.
-        found = {column: counted.most_common(1)[0][0] for column, counted in kinds.items()}
+        found = {column: common_type(counted) for column, counted in kinds.items()}
         return found | partitions.types_of(walk.names, self.time)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -56,6 +57,24 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
     return _NAMES.get(str(kind), str(kind))
+
+
+_LADDERS = (
+    ("tinyint", "smallint", "int", "bigint"),
+    ("float", "double"),
+    ("date", "timestamp_ntz", "timestamp"),
+)
+
+
+def common_type(kinds: Counter[str]) -> str:
+    """One type for a column of which files have several: the one that holds all values, else the usual one.
+
+    A file that differs beyond that is that file's error, not the table's type.
+    """
+    for ladder in _LADDERS:
+        if kinds.keys() <= set(ladder):
+            return max(kinds, key=ladder.index)
+    return kinds.most_common(1)[0][0]
 
 
 def field_name(name: str) -> str:

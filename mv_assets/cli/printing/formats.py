@@ -1,0 +1,111 @@
+"""Whole answers as bytes: CSV, JSON by lines, one JSON document, Parquet, and a table for people."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Callable
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mv_assets.cli import show
+from mv_assets.cli.printing.rows import Rows, values_of
+from mv_assets.cli.printing.values import in_json, in_text, on_terminal
+from mv_assets.errors import QueryRefused
+
+# More than a person would read.
+MOST_ROWS = 1_000
+_WIDE = 100_000
+
+Writer = Callable[[Rows, IO[bytes]], None]
+
+
+def as_csv(rows: Rows, out: IO[bytes]) -> None:
+    """With a header; NULL is an empty cell."""
+    written = csv.writer(_text(out), lineterminator="\n")
+    written.writerow(rows.names)
+    for row in rows.values():
+        written.writerow(["" if value is None else in_text(value) for value in row])
+
+
+def as_json_lines(rows: Rows, out: IO[bytes]) -> None:
+    """An object a row.
+
+    Raises:
+        QueryRefused: two columns have the same name.
+
+    """
+    _refuse_twice(rows)
+    for row in rows.values():
+        out.write(_dumped(dict(zip(rows.names, map(in_json, row), strict=True))) + b"\n")
+
+
+def as_document(rows: Rows, served: dict[str, Any], out: IO[bytes]) -> None:
+    """Columns, rows and what they came from as one object, which is never in memory as a whole."""
+    out.write(b'{"columns": ' + _dumped(rows.names) + b', "types": ' + _dumped(rows.types) + b', "rows": [')
+    for number, row in enumerate(rows.values()):
+        out.write((b",\n" if number else b"\n") + _dumped([in_json(value) for value in row]))
+    out.write(b'], "served": ' + _dumped(served) + b"}\n")
+
+
+def as_parquet(rows: Rows, out: IO[bytes]) -> None:
+    """Times in UTC.
+
+    Raises:
+        QueryRefused: two columns have the same name.
+
+    """
+    _refuse_twice(rows)
+    with pq.ParquetWriter(out, _named(rows)) as writer:
+        for piece in rows.pieces():
+            writer.write_table(piece.rename_columns(rows.names))
+
+
+def as_table(rows: Rows, out: IO[bytes]) -> None:
+    """A table for a file, as wide as it has to be."""
+    _draw(rows, Console(file=_text(out), width=_WIDE, highlight=False))
+
+
+def print_table(rows: Rows) -> None:
+    """A table on the terminal; as wide as it has to be where there is none."""
+    out = Console(highlight=False)
+    _draw(rows, out if out.is_terminal else Console(highlight=False, width=_WIDE))
+
+
+FORMATS: dict[str, Writer] = {"table": as_table, "csv": as_csv, "json": as_json_lines, "parquet": as_parquet}
+
+
+def _draw(rows: Rows, out: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, is_number in zip(rows.names, rows.is_number, strict=True):
+        table.add_column(Text(on_terminal(name)), justify="right" if is_number else "left", overflow="fold")
+    for row in values_of(rows.first(MOST_ROWS)):
+        table.add_row(*(Text("NULL", "dim") if value is None else Text(on_terminal(value)) for value in row))
+    out.print(table)
+    if rows.total > MOST_ROWS:
+        out.print(f"and {show.count(rows.total - MOST_ROWS, 'more row')}; `--format csv` has them all")
+
+
+def _refuse_twice(rows: Rows) -> None:
+    if rows.twice is not None:
+        raise QueryRefused(f"two columns are called {rows.twice}; name them apart with AS")
+
+
+def _named(rows: Rows) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(rows.arrow, rows.names, strict=True)])
+
+
+def _text(out: IO[bytes]) -> Any:
+    # A TextIOWrapper would close what it wraps, and stumble over a pipe that broke.
+    return codecs.getwriter("utf-8")(out)
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

@@ -1,0 +1,168 @@
+"""The rows of an answer as Arrow: a small one at once, a large one piece by piece, in the order Spark has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as sql
+from pyspark.sql import types as kinds
+from pyspark.sql.conversion import LocalDataToArrowConversion
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mv_assets.engine.failures import spark_errors
+from mv_assets.errors import JobFailed
+
+# Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.
+SMALL = 50_000
+_PIECE = 10_000
+_INTERVALS = (kinds.YearMonthIntervalType, kinds.DayTimeIntervalType, kinds.CalendarIntervalType)
+
+
+class Rows:
+    """The rows of a frame that Spark keeps. Intervals and variants are handed out as text."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        with spark_errors():
+            schema = frame.schema
+            # Names may be there twice, or be empty: columns are told apart by their place.
+            self._frame = frame.toDF(*map(str, range(len(schema))))
+            self.total = frame.count()
+        self.names: list[str] = schema.fieldNames()
+        self.types = [field.dataType.simpleString() for field in schema]
+        self._kinds = [field.dataType for field in schema]
+        given = [_replaced(_shown(kind), _as_text) for kind in self._kinds]
+        self._given = _numbered(given)
+        self.arrow = to_arrow_schema(self._given, timezone="UTC")
+
+    @property
+    def is_number(self) -> list[bool]:
+        return [isinstance(kind, kinds.NumericType) for kind in self._kinds]
+
+    @property
+    def twice(self) -> str | None:
+        """A name that two columns have."""
+        seen = {name.lower() for name in self.names}
+        return None if len(seen) == len(self.names) else next(iter(self._repeated()))
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All rows. Never much of a large answer is in this process."""
+        if self.total <= SMALL:
+            yield self._whole()
+            return
+        with spark_errors():
+            rows = self._plain().toLocalIterator()
+        while True:
+            with spark_errors():
+                piece = list(islice(rows, _PIECE))
+            if not piece:
+                return
+            yield self._as_arrow(piece)
+
+    def first(self, most: int) -> pa.Table:
+        """The first rows, in their order."""
+        if self.total <= SMALL:
+            return self._whole().slice(0, most)
+        with spark_errors():
+            # Collected: as Arrow, a limit may come in another order.
+            return self._as_arrow(self._plain().limit(most).collect())
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """All rows as Python's values."""
+        for piece in self.pieces():
+            for at in range(0, piece.num_rows, _PIECE):
+                yield from values_of(piece.slice(at, _PIECE))
+
+    def _repeated(self) -> Iterator[str]:
+        seen = set[str]()
+        for name in self.names:
+            if name.lower() in seen:
+                yield name
+            seen.add(name.lower())
+
+    def _whole(self) -> pa.Table:
+        with spark_errors():
+            return self._select(self._given).toArrow()
+
+    def _plain(self) -> DataFrame:
+        """With times that have no zone: in rows, those with one come in the zone of this process."""
+        return self._select(self._zoneless)
+
+    @property
+    def _zoneless(self) -> kinds.StructType:
+        return _numbered([_replaced(field.dataType, _without_zone) for field in self._given])
+
+    def _select(self, wanted: kinds.StructType) -> DataFrame:
+        pairs = zip(self._kinds, wanted, strict=True)
+        return self._frame.select(*(_given(kind, field) for kind, field in pairs))
+
+    def _as_arrow(self, rows: Sequence[Row]) -> pa.Table:
+        made = LocalDataToArrowConversion.convert(rows, self._zoneless, use_large_var_types=False)
+        return made.cast(self.arrow)
+
+
+def values_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows of an Arrow table.
+
+    Raises:
+        JobFailed: one has a time that Python has no word for.
+
+    """
+    try:
+        return zip(*map(_column, table.columns), strict=True)
+    except (ValueError, OverflowError) as error:
+        raise JobFailed(f"a value can't be printed ({error}); cast its column to a string") from error
+
+
+def _column(column: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    if column.type == pa.float32():
+        # As short as it is meant: 0.1, not 0.10000000149011612.
+        return [None if value is None else float(str(np.float32(value))) for value in found]
+    return found
+
+
+def _numbered(fields: Sequence[kinds.DataType]) -> kinds.StructType:
+    return kinds.StructType([kinds.StructField(str(at), kind) for at, kind in enumerate(fields)])
+
+
+def _given(kind: kinds.DataType, wanted: kinds.StructField) -> Column:
+    column = sql.col(wanted.name)
+    if isinstance(kind, kinds.VariantType):
+        return sql.to_json(column).alias(wanted.name)
+    return column if kind == wanted.dataType else column.cast(wanted.dataType).alias(wanted.name)
+
+
+def _shown(kind: kinds.DataType) -> kinds.DataType:
+    return kinds.StringType() if isinstance(kind, (kinds.VariantType, kinds.NullType)) else kind
+
+
+def _as_text(kind: kinds.DataType) -> kinds.DataType:
+    return kinds.StringType() if isinstance(kind, _INTERVALS) else kind
+
+
+def _without_zone(kind: kinds.DataType) -> kinds.DataType:
+    return kinds.TimestampNTZType() if isinstance(kind, kinds.TimestampType) else kind
+
+
+def _replaced(kind: kinds.DataType, by: Callable[[kinds.DataType], kinds.DataType]) -> kinds.DataType:
+    """The type with others inside of it."""
+    match kind:
+        case kinds.ArrayType():
+            return kinds.ArrayType(_replaced(kind.elementType, by), kind.containsNull)
+        case kinds.MapType():
+            return kinds.MapType(
+                _replaced(kind.keyType, by), _replaced(kind.valueType, by), kind.valueContainsNull
+            )
+        case kinds.StructType():
+            return kinds.StructType(
+                [
+                    kinds.StructField(field.name, _replaced(field.dataType, by), field.nullable)
+                    for field in kind
+                ]
+            )
+    return by(kind)

@@ -1,0 +1,190 @@
+"""`mv_assets.sql`: a query answered in the caller's own Spark."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import Lock
+
+from pydantic import TypeAdapter, ValidationError
+from pyspark.sql import DataFrame, SparkSession
+
+from mv_assets.clock import clock
+from mv_assets.engine.failures import spark_errors
+from mv_assets.engine.session import Engine
+from mv_assets.errors import QueryRefused, Refused
+from mv_assets.project import Spark
+from mv_assets.project.values import Duration
+from mv_assets.query.answering import Answers, Question
+from mv_assets.query.fitness import Freshness
+from mv_assets.query.statement import statement_of
+from mv_assets.refresh.place import place_of
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.store import Store
+from mv_assets.views.catalog import Catalog, load
+
+_ZONE, _ANSI, _CASE = "spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"
+_UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
+_MS = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A project made ready for one Spark."""
+
+    catalog: Catalog
+    answers: Answers
+
+
+# By the Spark, the project file, and which state of that file it was.
+_READY: dict[tuple[str, str], tuple[tuple[int, int], _Ready]] = {}
+_LOCK = Lock()
+
+
+def sql(
+    spark: SparkSession,
+    query: str,
+    project: str | os.PathLike[str] | None = None,
+    freshness: str = "strict",
+    max_staleness: str | timedelta | None = None,
+) -> DataFrame:
+    """Answer a SELECT over the tables and views of a project.
+
+    The rows, names and types are those that the base tables give; views are read where they can be trusted,
+    and only make it faster. With `strict`, that is as of a listing taken for this query; with `bounded`, the
+    views' part may be as old as `max_staleness` ("2h", or what each view declares); `off` reads no view;
+    `stored` gives the rows of a view as they were last committed. Nothing is lazy: when this returns, the
+    rows are computed, kept by Spark, and no file that was read had changed meanwhile.
+
+    The query means what it means in the caller's session. Views are computed in UTC, with the project's ANSI
+    mode, and regardless of case; a session that is set otherwise is answered from the base tables, and
+    can't ask a view by its name, except for what is `stored`.
+
+    Nothing is changed in the caller's session: the frame belongs to a session of its own. On a Connect server
+    it can be collected, written and transformed, but not joined with frames of the caller's session.
+
+    Args:
+        spark: the caller's session, on a Spark in this process or on a Connect server.
+        query: one SELECT, in Spark SQL, over the project's tables and views by their plain names.
+        project: the project file; by default the one that MV_ASSETS_PROJECT names.
+        freshness: strict, bounded, off or stored.
+        max_staleness: for `bounded`, in place of what the views declare.
+
+    Raises:
+        Refused: no project is named, or an argument has no such value.
+        ProjectError: the project file has mistakes.
+        QueryRefused: the query is no SELECT over the project's tables and views.
+        JobFailed: Spark can't compute it.
+        SourceMoving: files changed under it each time it was tried.
+
+    """
+    chosen, bound = _freshness(freshness), _bound(freshness, max_staleness)
+    ready = _ready(spark, _file(project))
+    declared = ready.catalog.project.spark
+    with spark_errors():
+        otherwise = _otherwise(spark, declared)
+    if not otherwise:
+        return ready.answers.answer(Question(query, chosen, bound)).frame
+    question = _on_base_tables(query, chosen, ready.catalog, otherwise)
+    # Never used again: the next query would set its zone, under the frame that this one hands out.
+    with _engine(spark, declared).session() as own:
+        with spark_errors():
+            for key, value in otherwise.items():
+                own.conf.set(key, value)
+        return ready.answers.answer(question, own).frame
+
+
+def _on_base_tables(
+    query: str, freshness: Freshness, catalog: Catalog, otherwise: dict[str, str]
+) -> Question:
+    """The question as a session asks it that is set otherwise than the views'."""
+    statement = statement_of(query, [*catalog.tables, *catalog.views])
+    views = [name for name in statement.names if name in catalog.views]
+    if views and freshness is not Freshness.STORED:
+        key, value = next(iter(otherwise.items()))
+        raise QueryRefused(
+            f"view {views[0]} is not computed with {key} = {value}, as the session has it; ask in a session "
+            "with the project's settings (the zone is UTC), or ask for what is stored"
+        )
+    # In parentheses, as times written in it are not those in UTC by which files would be left out.
+    return Question(f"({statement.text})", freshness if views else Freshness.OFF)
+
+
+def _otherwise(spark: SparkSession, declared: Spark) -> dict[str, str]:
+    """What the caller's session has set that gives a query another meaning than a view's SQL has."""
+    wanted = {_ANSI: declared.conf.get(_ANSI, "true").strip().lower(), _CASE: "false"}
+    found = {key: str(spark.conf.get(key)) for key in (_ZONE, *wanted)}
+    same = [key for key, value in wanted.items() if found[key].lower() == value]
+    if found[_ZONE].lower() in _UTC:
+        same.append(_ZONE)
+    return found if len(same) < len(found) else {}
+
+
+def _ready(spark: SparkSession, file: Path) -> _Ready:
+    """The project as its file is now; made ready once."""
+    key = _identity(spark), str(file)
+    try:
+        known = file.stat()
+        state = known.st_mtime_ns, known.st_size
+    except OSError:
+        # Its reader says what is wrong with it.
+        state = 0, 0
+    with _LOCK:
+        if key not in _READY or _READY[key][0] != state:
+            _READY[key] = state, _prepared(spark, file)
+        return _READY[key][1]
+
+
+def _prepared(spark: SparkSession, file: Path) -> _Ready:
+    catalog = load(file, schemas=False)
+    store = Store(catalog.project.state)
+    manager = PartitionManager(store, clock=clock, who="mv_assets.sql")
+    engine = _engine(spark, catalog.project.spark)
+    return _Ready(catalog, Answers(place_of(catalog, store, manager, engine, clock)))
+
+
+def _engine(spark: SparkSession, declared: Spark) -> Engine:
+    """Sessions of the caller's Spark, and never another one, whatever the project declares."""
+    return Engine(declared, start=lambda _: spark.newSession())
+
+
+def _identity(spark: SparkSession) -> str:
+    with spark_errors():
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            return str(spark.session_id)  # type: ignore[attr-defined]
+        return str(spark.sparkContext.applicationId)
+
+
+def _file(project: str | os.PathLike[str] | None) -> Path:
+    named = project if project is not None else os.environ.get("MV_ASSETS_PROJECT")
+    if not named:
+        raise Refused("no project was named; give project=..., or set MV_ASSETS_PROJECT to its file")
+    return Path(named).absolute()
+
+
+def _freshness(name: str) -> Freshness:
+    try:
+        return Freshness(name)
+    except ValueError:
+        known = ", ".join(each.value for each in Freshness)
+        raise Refused(f"freshness {name!r} is not known; it is one of {known}") from None
+
+
+def _bound(freshness: str, max_staleness: str | timedelta | None) -> int | None:
+    if max_staleness is None:
+        return None
+    if freshness != Freshness.BOUNDED:
+        raise Refused("max_staleness is for freshness='bounded'; leave it out")
+    try:
+        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else _parsed(max_staleness)
+    except ValidationError as error:
+        raise Refused(f"max_staleness: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    if bound <= 0:
+        raise Refused("max_staleness is no time at all; for an answer that is not stale, ask strict")
+    return bound
+
+
+def _parsed(text: str) -> int:
+    return TypeAdapter[int](Duration).validate_python(text)

@@ -1,0 +1,100 @@
+"""A routed query as one frame: the parts of the views and of the base table, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from mv_assets.engine.files import quoted
+from mv_assets.query import rewriting
+from mv_assets.query.aggregation import Aggregation
+from mv_assets.query.asking import Asked
+from mv_assets.query.knowing import Kinds, Knowledge
+from mv_assets.query.present import Present
+from mv_assets.query.relations import Files, Relations, alike
+from mv_assets.query.splitting import Part, Split
+from mv_assets.query.statement import Statement
+
+
+class Composer:
+    """Makes the frame of one try of a query. `ansi`: whether Spark raises an error where a sum overflows."""
+
+    def __init__(self, knowledge: Knowledge, present: Present, relations: Relations, *, ansi: bool) -> None:
+        self._knowledge = knowledge
+        self._present = present
+        self._relations = relations
+        self._ansi = ansi
+
+    def compose(self, statement: Statement, asked: Asked, split: Split) -> tuple[DataFrame, Files]:
+        """The answer's frame, and what of the base is read for it.
+
+        Raises:
+            NotPlain: what the parts have does not go together.
+
+        """
+        base, nulls = asked.source.base, not asked.range.rejects_null
+        single = [part for part in split.parts if part.match.rows is not None]
+        groups = [part for part in split.parts if part.match.rows is None]
+        columns = self._knowledge.needed(base, statement, self._present)
+        reads = self._relations.reads(base, split.base, nulls=nulls)
+        if isinstance(asked.aggregation, Aggregation) and not single and not reads:
+            answer = self._of_views_alone(statement, asked, asked.aggregation, groups)
+            if answer is not None:
+                return answer, Files(0, 0)
+        rows, files = self._relations.empty(columns), Files(0, 0)
+        if reads:
+            rows, files = self._relations.base(base, columns, split.base, nulls=nulls)
+        names = self._names(statement, asked, self._with_single_rows(rows, single))
+        answer = self._relations.sql(statement.reading(names))
+        if not groups or not isinstance(asked.aggregation, Aggregation):
+            return answer, files
+        own = rewriting.of_base(self._relations, asked, asked.aggregation, names)
+        kinds = Kinds(own.schema, answer.schema)
+        parts = [*self._of_views(asked.aggregation, groups, kinds), own]
+        return self._merged(asked.aggregation, parts, kinds), files
+
+    def _of_views_alone(
+        self, statement: Statement, asked: Asked, aggregation: Aggregation, groups: Sequence[Part]
+    ) -> DataFrame | None:
+        """The answer where nothing of the base is to be read; None if the views have no rows either."""
+
+        def kinds() -> Kinds:
+            columns = self._knowledge.needed(asked.source.base, statement, self._present)
+            names = self._names(statement, asked, self._relations.empty(columns))
+            own = rewriting.of_base(self._relations, asked, aggregation, names)
+            return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
+
+        known = self._knowledge.kinds(statement, self._present, kinds)
+        parts = self._of_views(aggregation, groups, known)
+        return self._merged(aggregation, parts, known) if parts else None
+
+    def _of_views(self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds) -> list[DataFrame]:
+        if not self._ansi:
+            rewriting.refuse_without_ansi(aggregation, kinds.parts)
+        found = (rewriting.of_view(self._relations, part, kinds.parts) for part in groups)
+        return [frame for frame in found if frame is not None]
+
+    def _merged(self, aggregation: Aggregation, parts: Sequence[DataFrame], kinds: Kinds) -> DataFrame:
+        return rewriting.merged(self._relations, aggregation, parts, kinds.parts, kinds.answer)
+
+    def _with_single_rows(self, rows: DataFrame, single: Sequence[Part]) -> DataFrame:
+        """The base's rows and those that views keep of it."""
+        found = (rewriting.single_rows(self._relations, part) for part in single)
+        frames = [frame for frame in found if frame is not None]
+        if not frames:
+            return rows
+        used = {column for column, _ in single[0].match.rows or ()}
+        # In the base's own order, which `*` shows.
+        names = [quoted(column) for column in rows.columns if column.lower() in used]
+        return alike([each.selectExpr(*names) for each in (rows, *frames)])
+
+    def _names(self, statement: Statement, asked: Asked, rows: DataFrame) -> dict[str, str]:
+        """The relations that the query reads: the rows given, and what is joined to them."""
+        names = {asked.source.base: self._relations.name(rows)}
+        for join in asked.source.joins:
+            columns = self._knowledge.needed(join.table, statement, self._present)
+            names[join.table] = self._relations.name(
+                self._relations.base(join.table, columns, None, nulls=True)[0]
+            )
+        return names

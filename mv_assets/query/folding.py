@@ -1,0 +1,61 @@
+"""The clock in a query, read once: `at >= current_date() - INTERVAL 7 DAYS` is then a range as any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from sqlglot import exp
+
+from mv_assets.query.canonical import replaced
+from mv_assets.query.statement import Statement, statement_of
+
+# From SQL to its type and its value as text, all of them at one moment.
+Evaluate = Callable[[Sequence[str]], Sequence[tuple[str, str | None]]]
+_CLOCK = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
+_NAMES = frozenset({"now", "curdate", "current_timestamp", "current_date", "localtimestamp"})
+_LITERALS = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
+
+
+def without_clock(statement: Statement, known: Collection[str], evaluate: Evaluate) -> Statement | None:
+    """The query at the moment of `evaluate`; None if its conditions do not read the clock."""
+    where = statement.tree.args.get("where")
+    if where is None or not any(map(_reads_clock, where.walk())):
+        return None
+    found = {node.sql("spark"): node for node in _outermost(where)}
+    values = dict(zip(found, evaluate(list(found)), strict=True))
+    if any(kind not in _LITERALS or value is None for kind, value in values.values()):
+        return None
+
+    def literal(node: exp.Expr) -> exp.Expr | None:
+        kind, value = values.get(node.sql("spark"), (None, None))
+        if kind is None or value is None:
+            return None
+        to = exp.DataType.build(_LITERALS[kind], dialect="spark")
+        return exp.Cast(this=exp.Literal.string(value), to=to)
+
+    tree = statement.tree.copy()
+    tree.set("where", replaced(where, literal))
+    return statement_of(tree.sql("spark"), known)
+
+
+def _outermost(where: exp.Expr) -> list[exp.Expr]:
+    """The largest expressions that depend on the clock alone."""
+    found: list[exp.Expr] = []
+
+    def visit(node: exp.Expr) -> None:
+        if not any(map(_reads_clock, node.walk())):
+            return
+        if isinstance(node, (exp.Predicate, exp.Connector, exp.Where, exp.Not, exp.Query)) or node.find(
+            exp.Column
+        ):
+            for child in node.iter_expressions():
+                visit(child)
+        else:
+            found.append(node)
+
+    visit(where)
+    return found
+
+
+def _reads_clock(node: exp.Expr) -> bool:
+    return isinstance(node, _CLOCK) or (isinstance(node, exp.Anonymous) and str(node.name).lower() in _NAMES)
