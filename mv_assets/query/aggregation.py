@@ -148,7 +148,9 @@ class Aggregation:
         keys = [f"{KEY}{at}" for at in range(len(self.keys))]
         merged = [f"{self._merged(each, kinds)} AS {MERGED}{at}" for at, each in enumerate(self.merges)]
         columns = ", ".join([*keys, *merged]) or "1"
-        return f"SELECT {columns} FROM {parts}" + (f" GROUP BY {', '.join(keys)}" if keys else "")
+        return f"SELECT {columns} FROM {parts} AS _mv_parts" + (
+            f" GROUP BY {', '.join(keys)}" if keys else ""
+        )
 
     def _merged(self, merge: Merge, kinds: Sequence[DataType]) -> str:
         match merge:
@@ -164,7 +166,9 @@ class Aggregation:
             f"{item.sql('spark')} AS `{name.replace('`', '``')}`"
             for item, name in zip(self.items, names, strict=True)
         )
-        clauses = [f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(chosen)} FROM ({merged})"]
+        clauses = [
+            f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(chosen)} FROM ({merged}) AS _mv_all"
+        ]
         if self.having is not None:
             clauses.append(f"WHERE {self.having.sql('spark')}")
         if self.order:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.engine.failures import spark_errors
+from mv_assets.engine.keeping import kept
 from mv_assets.errors import JobFailed, LeaseExpired, QueryRefused, SourceMoving
 from mv_assets.query.canonical import NotPlain
 from mv_assets.query.fitness import Freshness
@@ -101,7 +102,7 @@ class Answers:
         try:
             planned = self._planned(question, statement, present, spark, held)
             with spark_errors():
-                frame = planned.frame.localCheckpoint()
+                frame = kept(planned.frame)
         except (JobFailed, NotPlain) as failed:
             _refuse_moved(present)
             if question.freshness is Freshness.OFF or not self._on_base_tables(statement):

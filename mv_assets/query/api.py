@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.project import Spark
 from mv_assets.project.values import Duration
-from mv_assets.query.answering import Answers, Question
+from mv_assets.query.answering import Answer, Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.statement import statement_of
 from mv_assets.refresh.place import place_of
@@ -35,6 +36,7 @@ class _Ready:
     """A project made ready for one Spark."""
 
     catalog: Catalog
+    engine: Engine
     answers: Answers
 
 
@@ -86,14 +88,33 @@ def sql(
     with spark_errors():
         otherwise = _otherwise(spark, declared)
     if not otherwise:
-        return ready.answers.answer(Question(query, chosen, bound)).frame
+        with ready.engine.session() as own:
+            return answered(ready.answers, Question(query, chosen, bound), own).frame
     question = _on_base_tables(query, chosen, ready.catalog, otherwise)
     # Never used again: the next query would set its zone, under the frame that this one hands out.
     with _engine(spark, declared).session() as own:
         with spark_errors():
             for key, value in otherwise.items():
                 own.conf.set(key, value)
-        return ready.answers.answer(question, own).frame
+        return answered(ready.answers, question, own).frame
+
+
+def answered(answers: Answers, question: Question, own: SparkSession) -> Answer:
+    """An answer whose frame is used in the session that it was computed in.
+
+    Of a Connect server's frames, pyspark takes those that are kept for the active session's, whatever session
+    they were kept in.
+    """
+    answer = answers.answer(question, own)
+    if is_remote(own):
+        kept: Any = answer.frame
+        kept._session = kept._plan._spark_session = own  # noqa: SLF001
+    return answer
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is a session on a Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _on_base_tables(
@@ -108,8 +129,9 @@ def _on_base_tables(
             f"view {views[0]} is not computed with {key} = {value}, as the session has it; ask in a session "
             "with the project's settings (the zone is UTC), or ask for what is stored"
         )
-    # In parentheses, as times written in it are not those in UTC by which files would be left out.
-    return Question(f"({statement.text})", freshness if views else Freshness.OFF)
+    # Inside of a WITH, as times written in it are not those in UTC by which files would be left out.
+    text = f"WITH _mv_asked AS ({statement.text}) SELECT * FROM _mv_asked"
+    return Question(text, freshness if views else Freshness.OFF)
 
 
 def _otherwise(spark: SparkSession, declared: Spark) -> dict[str, str]:
@@ -142,7 +164,7 @@ def _prepared(spark: SparkSession, file: Path) -> _Ready:
     store = Store(catalog.project.state)
     manager = PartitionManager(store, clock=clock, who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
-    return _Ready(catalog, Answers(place_of(catalog, store, manager, engine, clock)))
+    return _Ready(catalog, engine, Answers(place_of(catalog, store, manager, engine, clock)))
 
 
 def _engine(spark: SparkSession, declared: Spark) -> Engine:
@@ -152,7 +174,7 @@ def _engine(spark: SparkSession, declared: Spark) -> Engine:
 
 def _identity(spark: SparkSession) -> str:
     with spark_errors():
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if is_remote(spark):
             return str(spark.session_id)  # type: ignore[attr-defined]
         return str(spark.sparkContext.applicationId)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mv_assets.query.aggregation import Aggregation, aggregation_of
-from mv_assets.query.canonical import NotPlain, expanded, spelled
+from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, conjuncts, from_of, shape_of
 from mv_assets.query.statement import Statement
@@ -50,6 +50,7 @@ def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) 
         raise NotPlain(f"{select.key.upper()} is answered by the base table only")
     if select.args.get("with_") or len(list(select.find_all(exp.Query))) > 1:
         raise NotPlain("subqueries and WITH are answered by the base table only")
+    refuse_neighbours(statement.tokens)
     refused = refused_functions(select, statement.tokens)
     if refused:
         raise NotPlain(refused[0].what.split(";")[0])

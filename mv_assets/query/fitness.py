@@ -108,7 +108,7 @@ class Fitness:
         return fit
 
     def _only_lost_files(self, sights: Sights, seen: Seen, row: PartitionRow) -> bool:
-        """Whether files of the bucket have gone and nothing else has changed, as a view that freezes allows."""
+        """Whether files of the bucket have gone and nothing else has changed: a view that freezes stays."""
         now, then = seen.sight.inputs, row.inputs
         if now is None or then is None or replace(now, base=then.base) != then:
             return False

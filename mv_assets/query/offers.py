@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mv_assets.query.aggregation import Kind, partial_of
-from mv_assets.query.canonical import NotPlain, expanded, replaced, spelled
+from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, replaced, spelled
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
 from mv_assets.query.truncating import time_inside, truncated_to, without_finer
@@ -59,6 +59,7 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     reading = read(view.declared.sql)
     if not isinstance(reading, Reading):
         raise NotPlain("its SQL can't be read")
+    refuse_neighbours(reading.tokens)
     select = reading.select
     base = sources[view.declared.base]
     resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])

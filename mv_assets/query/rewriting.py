@@ -47,7 +47,9 @@ def of_view(relations: Relations, part: Part, schema: StructType) -> DataFrame |
         return None
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
-    frame = relations.sql(f"SELECT {', '.join(columns) or '1'} FROM `{relations.name(rows)}`{where}")
+    # Without an alias, Spark would take WHERE for one if a column in parentheses follows.
+    source = f"`{relations.name(rows)}` AS _mv_rows"
+    frame = relations.sql(f"SELECT {', '.join(columns) or '1'} FROM {source}{where}")
     return _in_types(frame, schema)
 
 

@@ -47,10 +47,15 @@ def stays_over(node: exp.Expr) -> str | None:
 
 
 def time_inside(node: exp.Expr) -> exp.Expr:
-    """The argument of a function of time, without parentheses and without what sqlglot puts around it."""
+    """The argument of a function of time, without parentheses and without the date that sqlglot makes of it.
+
+    Of a part of a date it is all the same; the hour of a date is another one.
+    """
     inner: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     while isinstance(inner, exp.Paren) or (
-        type(node) in _PARTS and isinstance(inner, exp.TsOrDsToDate) and not inner.args.get("format")
+        _PARTS.get(type(node), "hour") not in ("hour", "minute")
+        and isinstance(inner, exp.TsOrDsToDate)
+        and not inner.args.get("format")
     ):
         inner = inner.this
     return inner
