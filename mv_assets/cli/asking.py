@@ -15,9 +15,7 @@ from mv_assets.cli.printing import formats, served
 from mv_assets.cli.printing.output import opened
 from mv_assets.cli.printing.rows import Rows
 from mv_assets.cli.session import print_json
-from mv_assets.engine.session import Engine
 from mv_assets.query.answering import Answer, Answers, Question
-from mv_assets.query.api import answered
 from mv_assets.query.fitness import Freshness
 from mv_assets.views.catalog import Catalog
 
@@ -27,7 +25,6 @@ class Asking:
     """Asks as the options say."""
 
     answers: Answers
-    engine: Engine
     catalog: Catalog
     freshness: Freshness
     max_staleness: int | None
@@ -66,8 +63,8 @@ class Asking:
             out.print(line)
 
     def _answered(self, text: str) -> tuple[Answer, Rows]:
-        with _working(), self.engine.session() as own:
-            answer = answered(self.answers, self._question(text), own)
+        with _working():
+            answer = self.answers.answer(self._question(text))
             return answer, Rows(answer.frame)
 
     def _question(self, text: str) -> Question:

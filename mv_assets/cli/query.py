@@ -101,7 +101,7 @@ def query(
     catalog = session.catalog()
     with session.state(catalog) as store, engine(catalog.project.spark) as spark:
         answers = Answers(place_of(catalog, store, session.manager(store, "query"), spark, clock))
-        asking = Asking(answers, spark, catalog, Freshness(freshness), max_staleness)
+        asking = Asking(answers, catalog, Freshness(freshness), max_staleness)
         if text is None:
             Prompt(asking, session.home).run()
         elif explained:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +17,7 @@ from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.project import Spark
 from mv_assets.project.values import Duration
-from mv_assets.query.answering import Answer, Answers, Question
+from mv_assets.query.answering import Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.statement import statement_of
 from mv_assets.refresh.place import place_of
@@ -36,7 +35,6 @@ class _Ready:
     """A project made ready for one Spark."""
 
     catalog: Catalog
-    engine: Engine
     answers: Answers
 
 
@@ -88,33 +86,14 @@ def sql(
     with spark_errors():
         otherwise = _otherwise(spark, declared)
     if not otherwise:
-        with ready.engine.session() as own:
-            return answered(ready.answers, Question(query, chosen, bound), own).frame
+        return ready.answers.answer(Question(query, chosen, bound)).frame
     question = _on_base_tables(query, chosen, ready.catalog, otherwise)
     # Never used again: the next query would set its zone, under the frame that this one hands out.
     with _engine(spark, declared).session() as own:
         with spark_errors():
             for key, value in otherwise.items():
                 own.conf.set(key, value)
-        return answered(ready.answers, question, own).frame
-
-
-def answered(answers: Answers, question: Question, own: SparkSession) -> Answer:
-    """An answer whose frame is used in the session that it was computed in.
-
-    Of a Connect server's frames, pyspark takes those that are kept for the active session's, whatever session
-    they were kept in.
-    """
-    answer = answers.answer(question, own)
-    if is_remote(own):
-        kept: Any = answer.frame
-        kept._session = kept._plan._spark_session = own  # noqa: SLF001
-    return answer
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session on a Connect server."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+        return ready.answers.answer(question, own).frame
 
 
 def _on_base_tables(
@@ -164,7 +143,7 @@ def _prepared(spark: SparkSession, file: Path) -> _Ready:
     store = Store(catalog.project.state)
     manager = PartitionManager(store, clock=clock, who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
-    return _Ready(catalog, engine, Answers(place_of(catalog, store, manager, engine, clock)))
+    return _Ready(catalog, Answers(place_of(catalog, store, manager, engine, clock)))
 
 
 def _engine(spark: SparkSession, declared: Spark) -> Engine:
@@ -174,7 +153,7 @@ def _engine(spark: SparkSession, declared: Spark) -> Engine:
 
 def _identity(spark: SparkSession) -> str:
     with spark_errors():
-        if is_remote(spark):
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
             return str(spark.session_id)  # type: ignore[attr-defined]
         return str(spark.sparkContext.applicationId)
 

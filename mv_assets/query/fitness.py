@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mv_assets.query.present import Present
-from mv_assets.query.spans import Span
+from mv_assets.query.spans import BEFORE, Span
 from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
@@ -53,6 +53,15 @@ class Fitness:
         if key not in self._fit:
             self._fit[key] = self._judged(view, frozen=frozen)
         return self._fit[key]
+
+    def covered_from(self, view: View) -> int:
+        """The time from which the view has all rows of its base table: what it is based on may begin late."""
+        if view.declared.base in self._catalog.tables:
+            return BEFORE
+        below = self._catalog.views[view.declared.base]
+        snapshot = self._present.snapshot(below.name)
+        start = below.declared.start if snapshot is None else snapshot.header.start
+        return max(start, self.covered_from(below))
 
     def too_old(self, view: View, max_staleness: int | None = None) -> str | None:
         """Why the view is too old for a bounded query."""

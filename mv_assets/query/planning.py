@@ -26,6 +26,9 @@ from mv_assets.views.sql import Source
 from mv_assets.views.view import View
 
 _OFF = "views are switched off"
+_ZONE = "the session's time zone is not UTC, in which views are computed"
+# Names that Spark has for it.
+UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Planner:
         self._freshness = freshness
         self._relations = Relations(place, present, spark, held)
         ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
+        # Times that a query writes are those of its session's zone; where that is not UTC, no range is known.
+        self._utc = str(spark.conf.get("spark.sql.session.timeZone")).lower() in UTC
         self._composer = Composer(knowledge, present, self._relations, ansi=ansi)
         self._fitness = Fitness(place.catalog, place.store, present, freshness, max_staleness)
         self._naming = Naming(place.catalog, place.store, present, self._fitness, self._relations)
@@ -62,8 +67,8 @@ class Planner:
     def plan(self, statement: Statement) -> Planned:
         """Views first, if any can answer; what is not for them the base tables answer."""
         considered: dict[str, str | None] = {}
-        if self._freshness is Freshness.OFF:
-            return self._by_name(statement, Served(reason=_OFF))
+        if self._freshness is Freshness.OFF or not self._utc:
+            return self._by_name(statement, Served(reason=_OFF if self._utc else _ZONE))
         try:
             asked, sources = self._asked(statement)
             self._present.limit(asked.range.outer)
@@ -126,7 +131,7 @@ class Planner:
 
     def _range(self, statement: Statement, sources: dict[str, Source], name: str) -> Range:
         time = self._knowledge.time(name, statement, self._present)
-        return Range() if time is None else range_asked(statement, sources, time)
+        return Range() if time is None or not self._utc else range_asked(statement, sources, time)
 
     def _served(self, asked: Asked, found: Route, files: Files) -> Served:
         views = tuple(

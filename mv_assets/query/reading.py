@@ -31,7 +31,7 @@ def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] |
     snapshot = held.enter_context(place.leases.pin(view.name)).snapshot
     wanted = _wanted(view, snapshot, window)
     # Where no bucket has rows, another one still tells the types.
-    filled = [row for row in wanted if row.generation] or _newest_filled(snapshot)
+    filled = [row for row in wanted if row.rows] or _newest_filled(snapshot)
     if not filled:
         raise NeverFilled(view.name)
     key = view.buckets.key
@@ -69,5 +69,5 @@ def _wanted(view: View, snapshot: Snapshot, window: tuple[int, int] | None) -> l
 
 
 def _newest_filled(snapshot: Snapshot) -> list[PartitionRow]:
-    filled = (row for _, row in sorted(snapshot.rows.items(), reverse=True) if row.generation)
+    filled = (row for _, row in sorted(snapshot.rows.items(), reverse=True) if row.rows)
     return list(islice(filled, 1))

@@ -129,7 +129,8 @@ class Relations:
         time: str,
     ) -> DataFrame | None:
         """Rows of a view as stored, of some buckets, or of some time in them; None: there are none."""
-        filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation}
+        # A generation may hold nothing of a bucket, and even no file.
+        filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation and row.rows}
         if not filled:
             return None
         files = self._place.store.files(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from mv_assets.query.asking import Asked
 from mv_assets.query.canonical import NotPlain
-from mv_assets.query.fitness import Fitness, Freshness, Rows
+from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.knowing import Knowledge
-from mv_assets.query.matching import Match, match
-from mv_assets.query.splitting import Split, split
+from mv_assets.query.matching import match
+from mv_assets.query.splitting import Fitting, Split, split
 from mv_assets.views.sql import Source
 
 
@@ -26,7 +26,7 @@ def route(
 ) -> Route:
     """Deal out what is asked."""
     considered: dict[str, str | None] = {}
-    fitting: list[tuple[Match, Rows]] = []
+    fitting: list[Fitting] = []
     for view in knowledge.candidates(asked.time.table):
         try:
             found = match(asked, knowledge.offer(view, asked.time, sources))
@@ -39,7 +39,7 @@ def route(
             considered[view.name] = old or "none of its buckets can be trusted now"
             continue
         considered[view.name] = "another view is cheaper, or its buckets lie elsewhere"
-        fitting.append((found, rows))
+        fitting.append(Fitting(found, rows, fitness.covered_from(view)))
     made = split(asked.range, fitting)
     for part in made.parts:
         considered[part.match.offer.view.name] = None

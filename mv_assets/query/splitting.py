@@ -38,13 +38,35 @@ class Split:
     base: Spans
 
 
-def split(asked: Range, fitting: Sequence[tuple[Match, Mapping[int, PartitionRow]]]) -> Split:
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A view that matches, the rows of its map that fit, and the time before which it may lack base rows."""
+
+    match: Match
+    rows: Mapping[int, PartitionRow]
+    covered_from: int = BEFORE
+
+    @property
+    def density(self) -> float:
+        """Rows to read for a millisecond of time."""
+        covered = sum(end - start for start, end in spans_of(self.match.offer.view, self.rows))
+        return sum(row.rows for row in self.rows.values()) / max(covered, 1)
+
+    @property
+    def available(self) -> Spans:
+        """The time that it could answer for."""
+        offer = self.match.offer
+        whole = common(joined(spans_of(offer.view, self.rows)), [(self.covered_from, AFTER)])
+        return common(whole, [offer.range.inner])
+
+
+def split(asked: Range, fitting: Sequence[Fitting]) -> Split:
     """The asked time, dealt out. Views with the fewest rows for their time come first."""
     left: Spans = joined([asked.inner])
     parts: list[tuple[Match, Spans, Mapping[int, PartitionRow]]] = []
-    for match, rows in sorted(fitting, key=lambda each: _density(*each)):
-        available = common(joined(spans_of(match.offer.view, rows)), [match.offer.range.inner])
-        taken = _whole(common(left, available), match.offer.time.grain)
+    for each in sorted(fitting, key=lambda each: (each.density, each.match.offer.view.name)):
+        match, rows = each.match, each.rows
+        taken = _whole(common(left, each.available), match.offer.time.grain)
         if taken:
             parts.append((match, taken, rows))
             left = without(left, taken)
@@ -54,13 +76,6 @@ def split(asked: Range, fitting: Sequence[tuple[Match, Mapping[int, PartitionRow
     ]
     served = joined(span for part in made for span in part.spans)
     return Split(tuple(made), without(joined([asked.outer]), served))
-
-
-def _density(match: Match, rows: Mapping[int, PartitionRow]) -> tuple[float, str]:
-    """Rows to read for a millisecond of time."""
-    view = match.offer.view
-    covered = sum(end - start for start, end in spans_of(view, rows))
-    return sum(row.rows for row in rows.values()) / max(covered, 1), view.name
 
 
 def _whole(spans: Spans, grain: str | None) -> Spans:
