@@ -19,6 +19,7 @@ from mv_assets.project import Spark
 from mv_assets.project.values import Duration
 from mv_assets.query.answering import Answers, Question
 from mv_assets.query.fitness import Freshness
+from mv_assets.query.planning import UTC
 from mv_assets.query.statement import statement_of
 from mv_assets.refresh.place import place_of
 from mv_assets.state.manager import PartitionManager
@@ -26,7 +27,6 @@ from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, load
 
 _ZONE, _ANSI, _CASE = "spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"
-_UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
 _MS = timedelta(milliseconds=1)
 
 
@@ -108,9 +108,7 @@ def _on_base_tables(
             f"view {views[0]} is not computed with {key} = {value}, as the session has it; ask in a session "
             "with the project's settings (the zone is UTC), or ask for what is stored"
         )
-    # Inside of a WITH, as times written in it are not those in UTC by which files would be left out.
-    text = f"WITH _mv_asked AS ({statement.text}) SELECT * FROM _mv_asked"
-    return Question(text, freshness if views else Freshness.OFF)
+    return Question(query, freshness if views else Freshness.OFF)
 
 
 def _otherwise(spark: SparkSession, declared: Spark) -> dict[str, str]:
@@ -118,7 +116,7 @@ def _otherwise(spark: SparkSession, declared: Spark) -> dict[str, str]:
     wanted = {_ANSI: declared.conf.get(_ANSI, "true").strip().lower(), _CASE: "false"}
     found = {key: str(spark.conf.get(key)) for key in (_ZONE, *wanted)}
     same = [key for key, value in wanted.items() if found[key].lower() == value]
-    if found[_ZONE].lower() in _UTC:
+    if found[_ZONE].lower() in UTC:
         same.append(_ZONE)
     return found if len(same) < len(found) else {}
 

@@ -80,12 +80,13 @@ class Relations:
         reader = reader_of(self._spark, self._place.tables[table], listing, wanted)
         files = _reached(listing, spans, nulls=nulls)
         unread = sorted(listing.unread) if spans is not None else []
+        # Before anything is opened: what is gone by then has changed under the query.
+        self._present.note(table, {*files, *unread})
         learned = [*files, *unread] or _newest(listing)
         reader.learn(learned)
         schema = self._widened(reader.schema(learned), columns)
         if not schema.fields:
             raise Unreadable(f"table {table} has no files yet, so its columns are not known")
-        self._present.note(table, {*files, *unread})
         rows = reader.frame(files, schema)
         if spans is not None and time is not None:
             rows = rows.where(_times(schema, time, declared.time_unit, spans, nulls=nulls))

@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mv_assets_tests.benchmarks import b4_look, b5_commit, b7_race, b8_dagster, b8_ticks, machine
+from mv_assets_tests.benchmarks import b4_look, b5_commit, b6_queries, b7_race, b8_dagster, b8_ticks, machine
 from mv_assets_tests.benchmarks.figure import Benchmark, Figure
 
 BENCHMARKS: dict[str, Benchmark] = {
     "B4": b4_look.run,
     "B5": b5_commit.run,
+    "B6": b6_queries.run,
     "B7": b7_race.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
 }
