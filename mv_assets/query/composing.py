@@ -49,8 +49,8 @@ class Composer:
         answer = self._relations.sql(statement.reading(names))
         if not groups or not isinstance(asked.aggregation, Aggregation):
             return answer, files
-        own = rewriting.of_base(self._relations, asked, asked.aggregation, names)
-        kinds = Kinds(own.schema, answer.schema)
+        own = rewriting.of_base(asked, asked.aggregation, names)
+        kinds = Kinds(self._relations.sql(own).schema, answer.schema)
         parts = [*self._of_views(asked.aggregation, groups, kinds), own]
         return self._merged(asked.aggregation, parts, kinds), files
 
@@ -62,20 +62,20 @@ class Composer:
         def kinds() -> Kinds:
             columns = self._knowledge.needed(asked.source.base, statement, self._present)
             names = self._names(statement, asked, self._relations.empty(columns))
-            own = rewriting.of_base(self._relations, asked, aggregation, names)
+            own = self._relations.sql(rewriting.of_base(asked, aggregation, names))
             return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
 
         known = self._knowledge.kinds(statement, self._present, kinds)
         parts = self._of_views(aggregation, groups, known)
         return self._merged(aggregation, parts, known) if parts else None
 
-    def _of_views(self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds) -> list[DataFrame]:
+    def _of_views(self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds) -> list[str]:
         if not self._ansi:
             rewriting.refuse_without_ansi(aggregation, kinds.parts)
         found = (rewriting.of_view(self._relations, part, kinds.parts) for part in groups)
-        return [frame for frame in found if frame is not None]
+        return [part for part in found if part is not None]
 
-    def _merged(self, aggregation: Aggregation, parts: Sequence[DataFrame], kinds: Kinds) -> DataFrame:
+    def _merged(self, aggregation: Aggregation, parts: Sequence[str], kinds: Kinds) -> DataFrame:
         return rewriting.merged(self._relations, aggregation, parts, kinds.parts, kinds.answer)
 
     def _with_single_rows(self, rows: DataFrame, single: Sequence[Part]) -> DataFrame:

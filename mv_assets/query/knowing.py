@@ -12,6 +12,7 @@ from mv_assets.query.canonical import NotPlain
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.present import Present
 from mv_assets.query.ranges import TimeOf
+from mv_assets.query.relations import Schemas
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.place import Place
 from mv_assets.views.sql import Source
@@ -36,6 +37,7 @@ class Knowledge:
         self._columns: dict[_Key, dict[str, str]] = {}
         self._offers: dict[object, Offer | NotPlain] = {}
         self._kinds: dict[object, Kinds] = {}
+        self.schemas: Schemas = {}
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """A table's columns and their types, at least those that the query mentions and a file has."""

@@ -48,10 +48,9 @@ class Naming:
         """What was last committed, as it is."""
         snapshot = self._present.snapshot(view.name)
         rows = {} if snapshot is None else _committed(view, snapshot, span)
-        frame = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
-        if frame is None:
-            # Nothing else tells the types of no rows.
-            frame = self._computed(view, ())[0]
+        stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
+        # Nothing else tells the types of no rows.
+        frame = self._computed(view, ())[0] if stored is None else stored.frame
         return Named(frame, rows, (), Files(0, 0))
 
     def current(self, view: View, spans: Spans) -> Named:
@@ -68,7 +67,7 @@ class Naming:
         self._refuse_frozen(view, left)
         stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
         computed, files = self._computed(view, left)
-        frame = computed if stored is None else alike([computed, stored])
+        frame = computed if stored is None else alike([computed, stored.frame])
         return Named(frame, rows, left, files)
 
     def _start(self, view: View) -> int:

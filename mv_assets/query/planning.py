@@ -56,7 +56,7 @@ class Planner:
         self._knowledge = knowledge
         self._present = present
         self._freshness = freshness
-        self._relations = Relations(place, present, spark, held)
+        self._relations = Relations(place, present, spark, held, knowledge.schemas)
         ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
         # Times that a query writes are those of its session's zone; where that is not UTC, no range is known.
         self._utc = str(spark.conf.get("spark.sql.session.timeZone")).lower() in UTC

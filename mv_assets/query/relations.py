@@ -28,12 +28,18 @@ from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import Unit
 from mv_assets.views.view import View
 
+# What queries give, by what tells that it is the same; kept from query to query.
+Schemas = dict[tuple[str, str], StructType]
+
 
 class Relations:
     """Makes the frames of one try of a query, in a session whose temporary names are its own."""
 
-    def __init__(self, place: Place, present: Present, spark: SparkSession, held: ExitStack) -> None:
+    def __init__(
+        self, place: Place, present: Present, spark: SparkSession, held: ExitStack, schemas: Schemas
+    ) -> None:
         self._place = place
+        self._schemas = schemas
         self._present = present
         self._spark = spark
         self._held = held
@@ -41,6 +47,12 @@ class Relations:
 
     def sql(self, text: str) -> DataFrame:
         return self._spark.sql(text)
+
+    def schema(self, text: str, key: tuple[str, str]) -> StructType:
+        """What a query gives, which for the same key is always the same."""
+        if key not in self._schemas:
+            self._schemas[key] = self._spark.sql(text).schema
+        return self._schemas[key]
 
     def values(self, expressions: Sequence[str]) -> list[tuple[str, str | None]]:
         """The type and the text of constants, all at one moment."""
@@ -128,7 +140,7 @@ class Relations:
         columns: Iterable[str],
         cut: Spans | None,
         time: str,
-    ) -> DataFrame | None:
+    ) -> Stored | None:
         """Rows of a view as stored, of some buckets, or of some time in them; None: there are none."""
         # A generation may hold nothing of a bucket, and even no file.
         filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation and row.rows}
@@ -142,10 +154,18 @@ class Relations:
         reader = StoredReader(self._spark, warehouse.root, warehouse.open, filled, files, {*wanted, time})
         reader.learn(names)
         schema = reader.schema(names)
-        found = reader.frame(names, schema)
+        found = reader.with_buckets(names, schema)
         if cut is not None:
             found = found.where(_times(schema, time, None, cut, nulls=False))
-        return found.selectExpr(*map(quoted, wanted))
+        kept = StructType([schema[name] for name in wanted])
+        return Stored(found.selectExpr(*map(quoted, wanted)), kept)
+
+
+class Stored(NamedTuple):
+    """Rows of a view, and their types, which need not be asked for."""
+
+    frame: DataFrame
+    schema: StructType
 
 
 class Files(NamedTuple):

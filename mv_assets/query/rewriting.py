@@ -8,18 +8,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, DecimalType, StructType
 from sqlglot import exp
 
-from mv_assets.engine.files import quoted, union
+from mv_assets.engine.files import as_text, quoted
 from mv_assets.engine.types import widest
 from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Kind
 from mv_assets.query.asking import Asked
 from mv_assets.query.canonical import NotPlain
-from mv_assets.query.relations import Relations, cast
+from mv_assets.query.relations import Relations, Stored
 from mv_assets.query.splitting import Part
 
 
-def of_base(
-    relations: Relations, asked: Asked, aggregation: Aggregation, names: Mapping[str, str]
-) -> DataFrame:
+def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) -> str:
     """The aggregates of the base's own part. `names` are the relations of its tables."""
     grouped = [each.sql("spark") for each in (*aggregation.keys, *aggregation.extras)]
     columns = [
@@ -32,41 +30,46 @@ def of_base(
         source += " " + join.sql.replace(
             f"JOIN `{join.table}`", f"JOIN `{names[join.table]}` AS `{join.table}`", 1
         )
-    text = f"SELECT {', '.join(columns)} FROM {source}" + _where(
-        [each.sql("spark") for each in asked.conditions.values()]
-    )
-    return relations.sql(text + (f" GROUP BY {', '.join(grouped)}" if grouped else ""))
+    where = _where([each.sql("spark") for each in asked.conditions.values()])
+    by = f" GROUP BY {', '.join(grouped)}" if grouped else ""
+    return f"SELECT {', '.join(columns)} FROM {source}{where}{by}"
 
 
-def of_view(relations: Relations, part: Part, schema: StructType) -> DataFrame | None:
+def of_view(relations: Relations, part: Part, schema: StructType) -> str | None:
     """A view's rows as partial aggregates in the types of the base's; None if it has no rows."""
-    match, offer = part.match, part.match.offer
-    cut = part.spans if part.cuts else None
-    rows = relations.stored(offer.view, part.rows, sorted(match.columns), cut, offer.time.column)
+    match = part.match
+    rows = _stored(relations, part)
     if rows is None:
         return None
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
-    # Without an alias, Spark would take WHERE for one if a column in parentheses follows.
-    source = f"`{relations.name(rows)}` AS _mv_rows"
-    frame = relations.sql(f"SELECT {', '.join(columns) or '1'} FROM {source}{where}")
-    return _in_types(frame, schema)
+
+    def reading(source: str) -> str:
+        # Without an alias, Spark would take WHERE for one if a column in parentheses follows.
+        return f"SELECT {', '.join(columns) or '1'} FROM {source} AS _mv_rows{where}"
+
+    text = reading(f"`{relations.name(rows.frame)}`")
+    return _in_types(text, relations.schema(text, (reading(""), rows.schema.simpleString())), schema)
 
 
 def single_rows(relations: Relations, part: Part) -> DataFrame | None:
     """A view's rows as those of the base, under the base's names."""
+    rows, held = _stored(relations, part), part.match.rows or ()
+    if rows is None:
+        return None
+    return rows.frame.selectExpr(*(f"{quoted(column)} AS {quoted(name)}" for name, column in held))
+
+
+def _stored(relations: Relations, part: Part) -> Stored | None:
     match, offer = part.match, part.match.offer
     cut = part.spans if part.cuts else None
-    frame = relations.stored(offer.view, part.rows, sorted(match.columns), cut, offer.time.column)
-    if frame is None:
-        return None
-    return frame.selectExpr(*(f"{quoted(held)} AS {quoted(column)}" for column, held in match.rows or ()))
+    return relations.stored(offer.view, part.rows, sorted(match.columns), cut, offer.time.column)
 
 
 def merged(
     relations: Relations,
     aggregation: Aggregation,
-    parts: Sequence[DataFrame],
+    parts: Sequence[str],
     schema: StructType,
     expected: StructType,
 ) -> DataFrame:
@@ -78,13 +81,18 @@ def merged(
     """
     first = len(aggregation.keys) + len(aggregation.extras)
     kinds = [field.dataType for field in schema.fields[first:]]
-    text = aggregation.merging(f"`{relations.name(union(parts))}`", kinds)
-    frame = relations.sql(aggregation.finishing(text, expected.fieldNames()))
-    for found, wanted in zip(frame.schema, expected, strict=True):
+
+    def merging(source: str) -> str:
+        return aggregation.finishing(aggregation.merging(source, kinds), expected.fieldNames())
+
+    text = merging(f"({' UNION ALL '.join(f'({part})' for part in parts)})")
+    for found, wanted in zip(
+        relations.schema(text, (merging(""), schema.simpleString())), expected, strict=True
+    ):
         if found.dataType != wanted.dataType:
             mine, theirs = found.dataType.simpleString(), wanted.dataType.simpleString()
             raise NotPlain(f"{wanted.name} would be {mine} instead of {theirs}")
-    return frame
+    return relations.sql(text)
 
 
 def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
@@ -95,13 +103,18 @@ def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
             raise NotPlain("without ANSI mode, sums of decimals are answered by the base table only")
 
 
-def _in_types(frame: DataFrame, schema: StructType) -> DataFrame:
-    own = frame.schema
-    for field, wanted in zip(own, schema, strict=True):
-        if not _castable(field.dataType, wanted.dataType):
-            mine, theirs = field.dataType.simpleString(), wanted.dataType.simpleString()
-            raise NotPlain(f"its {mine} does not go with the base's {theirs}")
-    return cast(frame, own, [field.dataType for field in schema])
+def _in_types(text: str, own: StructType, wanted: StructType) -> str:
+    """A part in other types, as long as its values stay what they are."""
+    for mine, theirs in zip(own, wanted, strict=True):
+        if not _castable(mine.dataType, theirs.dataType):
+            kinds = mine.dataType.simpleString(), theirs.dataType.simpleString()
+            raise NotPlain(f"its {kinds[0]} does not go with the base's {kinds[1]}")
+    if [field.dataType for field in own] == [field.dataType for field in wanted]:
+        return text
+    columns = (
+        as_text(mine.name, mine.dataType, theirs.dataType) for mine, theirs in zip(own, wanted, strict=True)
+    )
+    return f"SELECT {', '.join(columns)} FROM ({text}) AS _mv_typed"
 
 
 def _castable(kind: DataType, wanted: DataType) -> bool:

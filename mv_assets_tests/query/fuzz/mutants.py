@@ -1,0 +1,178 @@
+"""Mistakes that query routing could make, each put in place of the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mv_assets.query import (
+    aggregation,
+    fitness,
+    matching,
+    offers,
+    planning,
+    ranges,
+    rewriting,
+    splitting,
+    truncating,
+)
+from mv_assets.query.aggregation import Kind, Partial
+from mv_assets.query.spans import joined
+from mv_assets.state import rules
+from mv_assets.state.model import State
+from mv_assets.tables import upstream
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def stale_is_fit(patch: pytest.MonkeyPatch) -> None:
+    def judged(self: Any, view: Any, *, frozen: bool) -> fitness.Rows:
+        snapshot = self._present.snapshot(view.name)
+        rows = {} if snapshot is None else snapshot.rows
+        return {b: row for b, row in rows.items() if row.inputs is not None and (frozen or not row.frozen)}
+
+    patch.setattr(fitness.Fitness, "_judged", judged)
+
+
+def the_map_is_trusted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fitness.Fitness, "_compared", lambda _self, _view, _snapshot, rows, **_: rows)
+
+
+def everything_below_w(patch: pytest.MonkeyPatch) -> None:
+    def judged(self: Any, view: Any, *, frozen: bool) -> fitness.Rows:
+        snapshot = self._present.snapshot(view.name)
+        if snapshot is None:
+            return {}
+        below = {b: r for b, r in snapshot.rows.items() if b < snapshot.header.watermark}
+        return {b: r for b, r in below.items() if r.generation is not None and (frozen or not r.frozen)}
+
+    patch.setattr(fitness.Fitness, "_judged", judged)
+
+
+def frozen_buckets_are_used(patch: pytest.MonkeyPatch) -> None:
+    real = fitness.Fitness.rows
+    patch.setattr(fitness.Fitness, "rows", lambda self, view, **_: real(self, view, frozen=True))
+
+
+def ragged_ends_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(splitting, "_whole", lambda spans, _grain: joined(spans))
+
+
+def ranges_are_widened(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ranges.Range, "inner", ranges.Range.outer)
+
+
+def rows_of_no_time_are_dropped(patch: pytest.MonkeyPatch) -> None:
+    real = ranges.range_of
+
+    def range_of(conditions: Any, time: Any) -> Any:
+        found, others = real(conditions, time)
+        return replace(found, rejects_null=True), others
+
+    for module in _modules_with("range_of"):
+        patch.setattr(module, "range_of", range_of)
+
+
+def mean_by_all_rows(patch: pytest.MonkeyPatch) -> None:
+    real = aggregation._Taken._merge
+
+    def merge(self: Any, node: Any) -> Any:
+        found = real(self, node)
+        if isinstance(found, aggregation.Average):
+            condition = list(self.partials.values())[found.count].condition
+            return aggregation.Average(found.total, self._partial(Partial(Kind.COUNT, None, condition)))
+        return found
+
+    patch.setattr(aggregation._Taken, "_merge", merge)
+
+
+def conditions_of_views_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = offers.offer_of
+    for module in _modules_with("offer_of"):
+        patch.setattr(module, "offer_of", lambda *given: replace(real(*given), conditions={}))
+
+
+def filters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = matching.match
+    for module in _modules_with("match"):
+        patch.setattr(module, "match", lambda asked, offer: replace(real(asked, offer), filters=()))
+
+
+def counts_are_counted(patch: pytest.MonkeyPatch) -> None:
+    real = Partial.merged
+
+    def merged(self: Partial, column: str, kind: Any) -> str:
+        return f"count({column})" if self.kind is Kind.COUNT else real(self, column, kind)
+
+    patch.setattr(Partial, "merged", merged)
+
+
+def weeks_make_months(patch: pytest.MonkeyPatch) -> None:
+    for module in _modules_with("nested"):
+        patch.setattr(module, "nested", lambda _fine, _coarse: True)
+
+
+def the_base_is_left_out(patch: pytest.MonkeyPatch) -> None:
+    real = splitting.split
+
+    def split(*given: Any) -> splitting.Split:
+        found = real(*given)
+        return replace(found, base=()) if found.parts else found
+
+    for module in _modules_with("split"):
+        patch.setattr(module, "split", split)
+
+
+def an_upstream_may_be_stale(patch: pytest.MonkeyPatch) -> None:
+    real = fitness.Fitness._listing
+
+    def listing(self: Any, base: str, *, frozen: bool) -> Any:
+        if base in self._catalog.tables:
+            return real(self, base, frozen=frozen)
+        snapshot = self._present.snapshot(base)
+        valid = {
+            b: r for b, r in snapshot.rows.items() if rules.effective_state(r, snapshot.header) is State.VALID
+        }
+        return upstream.listing_of(snapshot, self._present.at, valid)
+
+    patch.setattr(fitness.Fitness, "_listing", listing)
+
+
+def _modules_with(name: str) -> list[Any]:
+    from mv_assets.query import asking, knowing, routing  # noqa: PLC0415
+
+    modules = (
+        aggregation,
+        asking,
+        fitness,
+        knowing,
+        matching,
+        offers,
+        planning,
+        ranges,
+        rewriting,
+        routing,
+        splitting,
+    )
+    return [module for module in (*modules, truncating) if hasattr(module, name)]
+
+
+MUTANTS: dict[str, Mutant] = {
+    "STALE is as good as VALID": stale_is_fit,
+    "VALID is believed without a listing": the_map_is_trusted,
+    "everything below W is there": everything_below_w,
+    "frozen buckets are used": frozen_buckets_are_used,
+    "ragged ends belong to the view": ragged_ends_are_ignored,
+    "a range reaches to the next millisecond": ranges_are_widened,
+    "rows of no time are dropped": rows_of_no_time_are_dropped,
+    "AVG from COUNT(*)": mean_by_all_rows,
+    "the view's WHERE is forgotten": conditions_of_views_are_forgotten,
+    "remaining filters are forgotten": filters_are_forgotten,
+    "COUNT merged by count": counts_are_counted,
+    "weeks make up months": weeks_make_months,
+    "the base's part is left out": the_base_is_left_out,
+    "an upstream bucket is believed without a listing": an_upstream_may_be_stale,
+}
