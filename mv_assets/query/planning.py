@@ -122,6 +122,7 @@ class Planner:
             names[name] = self._relations.name(frame)
             files = Files(files.number + read.number, files.bytes + read.bytes)
         frame = self._relations.sql(statement.reading(names))
+        served = replace(served, buckets_from_base=sum(map(self._buckets, ranges, ranges.values())))
         return Planned(frame, self._served_by_name(served, made, files))
 
     def _named(self, view: View, asked: Range) -> Named:
@@ -164,9 +165,14 @@ class Planner:
             counted(view, named.computed, self._extent(self._root(view), view)) for view, named in made
         )
         if not made:
-            return Served((), 0, files.number, files.bytes, served.reason, served.considered)
+            return replace(served, files_from_base=files.number, bytes_from_base=files.bytes)
         reason = "some buckets were computed on the fly, as they can't be trusted now" if computed else None
         return Served(views, computed, files.number, files.bytes, reason, served.considered)
+
+    def _buckets(self, name: str, asked: Range) -> int:
+        """How many buckets a base table is read for, as the first view on it cuts the time."""
+        views = self._knowledge.candidates(name)
+        return counted(views[0], joined([asked.outer]), self._present.extent(name)) if views else 0
 
     def _root(self, view: View) -> str:
         base = view.declared.base
