@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from mv_assets.query.canonical import NotPlain
+from mv_assets.query.memory import Memory
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.present import Present
 from mv_assets.query.ranges import TimeOf
@@ -34,18 +35,16 @@ class Knowledge:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._columns: dict[_Key, dict[str, str]] = {}
-        self._offers: dict[object, Offer | NotPlain] = {}
-        self._kinds: dict[object, Kinds] = {}
-        self.schemas: Schemas = {}
+        self._columns = Memory[_Key, dict[str, str]]()
+        self._offers = Memory[object, Offer | str]()
+        self._kinds = Memory[object, Kinds]()
+        self.schemas: Schemas = Memory()
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """A table's columns and their types, at least those that the query mentions and a file has."""
         mentioned = frozenset(name.name.lower() for name in statement.tree.find_all(exp.Identifier))
         key = table, present.version(table), mentioned
-        if key not in self._columns:
-            self._columns[key] = self._place.tables[table].columns(mentioned) or {}
-        return self._columns[key]
+        return self._columns.get(key, lambda: self._place.tables[table].columns(mentioned) or {})
 
     def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""
@@ -62,9 +61,7 @@ class Knowledge:
         """The types of a query's answer, which follow from its text and the tables' columns."""
         needed = [tuple(self.needed(name, statement, present).items()) for name in statement.names]
         key = statement.text, tuple(needed)
-        if key not in self._kinds:
-            self._kinds[key] = compute()
-        return self._kinds[key]
+        return self._kinds.get(key, compute)
 
     def source(self, name: str, statement: Statement, present: Present) -> Source:
         """A table or view as its names are resolved."""
@@ -108,14 +105,16 @@ class Knowledge:
 
         """
         key = view.name, time, tuple((name, tuple(source.columns or ())) for name, source in sources.items())
-        if key not in self._offers:
+
+        def find() -> Offer | str:
             try:
-                self._offers[key] = self._offer(view, time, sources)
+                return self._offer(view, time, sources)
             except NotPlain as reason:
-                self._offers[key] = reason
-        found = self._offers[key]
-        if isinstance(found, NotPlain):
-            raise found
+                return str(reason)
+
+        found = self._offers.get(key, find)
+        if isinstance(found, str):
+            raise NotPlain(found)
         return found
 
     def _offer(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> Offer:

@@ -20,6 +20,7 @@ from mv_assets.engine.types import widest
 from mv_assets.engine.windows import within
 from mv_assets.errors import Unreadable
 from mv_assets.query.canonical import NotPlain
+from mv_assets.query.memory import Memory
 from mv_assets.query.present import Present
 from mv_assets.query.spans import AFTER, BEFORE, Spans
 from mv_assets.refresh.place import Place
@@ -29,7 +30,7 @@ from mv_assets.tables.times import Unit
 from mv_assets.views.view import View
 
 # What queries give, by what tells that it is the same; kept from query to query.
-Schemas = dict[tuple[str, str], StructType]
+Schemas = Memory[tuple[str, str], StructType]
 
 
 class Relations:
@@ -50,9 +51,7 @@ class Relations:
 
     def schema(self, text: str, key: tuple[str, str]) -> StructType:
         """What a query gives, which for the same key is always the same."""
-        if key not in self._schemas:
-            self._schemas[key] = self._spark.sql(text).schema
-        return self._schemas[key]
+        return self._schemas.get(key, lambda: self._spark.sql(text).schema)
 
     def values(self, expressions: Sequence[str]) -> list[tuple[str, str | None]]:
         """The type and the text of constants, all at one moment."""
