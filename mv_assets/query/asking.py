@@ -9,12 +9,13 @@ from sqlglot import exp
 
 from mv_assets.query.aggregation import Aggregation, aggregation_of
 from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.query.folding import CLOCK
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, conjuncts, from_of, shape_of
 from mv_assets.query.statement import Statement
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.functions import refused_functions
+from mv_assets.views.sql.functions import refusal, refused_functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,15 @@ class Asked:
     # Columns of the base that are used at all.
     used: frozenset[str]
     aggregation: Aggregation | str
+    # Types of the tables' columns, by table.column.
+    kinds: Mapping[str, str | None]
     by_clock: bool = False
 
 
-def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Asked:
-    """What is asked of the base table of the statement's FROM.
+def asked_of(
+    statement: Statement, sources: Mapping[str, Source], time: TimeOf, *, by_clock: bool = False
+) -> Asked:
+    """What is asked of the base table of the statement's FROM; `by_clock`: the clock was read for it.
 
     Raises:
         NotPlain: something that no view can be held against.
@@ -51,7 +56,8 @@ def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) 
     if select.args.get("with_") or len(list(select.find_all(exp.Query))) > 1:
         raise NotPlain("subqueries and WITH are answered by the base table only")
     refuse_neighbours(statement.tokens)
-    refused = refused_functions(select, statement.tokens)
+    read_already = {refusal(name) for name in CLOCK} if by_clock else set()
+    refused = [each for each in refused_functions(select, statement.tokens) if each not in read_already]
     if refused:
         raise NotPlain(refused[0].what.split(";")[0])
     others = [source for name, source in sources.items() if name != time.table]
@@ -70,11 +76,12 @@ def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) 
             opaque = str(reason)
     found, filters = range_of(plain, time)
     try:
-        aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning))
+        known = {name.lower() for each in sources.values() for name in each.columns or ()}
+        aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning, known))
     except NotPlain as reason:
         aggregation = str(reason)
     used = frozenset(column.lower() for column in resolver.used.get(time.table, ()))
-    if any(item.is_star for item in select.expressions):
+    if statement.takes_all:
         used |= {column.lower() for column in sources[time.table].columns or ()}
     return Asked(
         source,
@@ -85,6 +92,8 @@ def asked_of(statement: Statement, sources: Mapping[str, Source], time: TimeOf) 
         opaque,
         used,
         aggregation,
+        {f"{n}.{c}".lower(): kind for n, each in sources.items() for c, kind in (each.columns or {}).items()},
+        by_clock,
     )
 
 

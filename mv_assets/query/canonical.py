@@ -6,14 +6,13 @@ was written, on the base table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mv_assets.query.truncating import without_finer
 from mv_assets.views.sql.scope import Found
 from mv_assets.views.sql.wording import short
 
@@ -41,6 +40,7 @@ _PLAIN: tuple[type[exp.Expr], ...] = (
     exp.Quarter, exp.Round, exp.Star, exp.Sub, exp.Substring, exp.Sum, exp.TimestampTrunc,
     exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.WeekOfYear, exp.Where, exp.Year,
 )  # fmt: skip
+_TEXTUAL = (exp.Concat, exp.Length, exp.Like, exp.Lower, exp.Substring, exp.Upper)
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
 
@@ -92,6 +92,8 @@ def _check(node: exp.Expr) -> None:
         raise NotPlain(f"`{short(node.sql('spark'))}` is answered by the base table only")
     elif isinstance(node, exp.Literal) and node.is_string and any(odd in node.name for odd in _ODD_TEXT):
         raise NotPlain("text with quotes or backslashes in it is answered by the base table only")
+    elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+        raise NotPlain("`*` is answered by the base table only")
     elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
         raise NotPlain("IN (SELECT ...) is answered by the base table only")
     elif isinstance(node, exp.Like) and not isinstance(node.expression, exp.Literal):
@@ -114,6 +116,14 @@ def replaced(node: exp.Expr, replace: Replace) -> exp.Expr:
     if instead is not None:
         return instead
     return _rebuilt(node, lambda child: replaced(child, replace))
+
+
+def written_out(node: exp.Expr) -> Iterator[exp.Column]:
+    """The columns whose values are made text of, or are taken for text."""
+    for each in node.walk():
+        text = isinstance(each, (exp.Cast, exp.TryCast)) and each.args["to"].this in exp.DataType.TEXT_TYPES
+        if text or isinstance(each, _TEXTUAL):
+            yield from each.find_all(exp.Column)
 
 
 def spelled(node: Any) -> str:
@@ -148,7 +158,7 @@ def _simplest(node: exp.Expr) -> exp.Expr:
         node = node.this
     if isinstance(node, exp.Count) and counts_rows(node):
         return exp.Count(this=exp.Star())
-    return without_finer(node)
+    return node
 
 
 def counts_rows(count: exp.Count) -> bool:

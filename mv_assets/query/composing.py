@@ -51,7 +51,10 @@ class Composer:
             return answer, files
         own = rewriting.of_base(asked, asked.aggregation, names)
         kinds = Kinds(self._relations.sql(own).schema, answer.schema)
-        parts = [*self._of_views(asked.aggregation, groups, kinds), own]
+        # What was read just now may be wider than what the table's columns are thought to be.
+        read = {f"{base}.{field.name}".lower(): field.dataType for field in rows.schema} if reads else {}
+        types = self._relations.types(asked.kinds) | read
+        parts = [*self._of_views(asked.aggregation, groups, kinds, types), own]
         return self._merged(asked.aggregation, parts, kinds), files
 
     def _of_views_alone(
@@ -66,13 +69,15 @@ class Composer:
             return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
 
         known = self._knowledge.kinds(statement, self._present, kinds)
-        parts = self._of_views(aggregation, groups, known)
+        parts = self._of_views(aggregation, groups, known, self._relations.types(asked.kinds))
         return self._merged(aggregation, parts, known) if parts else None
 
-    def _of_views(self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds) -> list[str]:
+    def _of_views(
+        self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds, base: rewriting.Types
+    ) -> list[str]:
         if not self._ansi:
             rewriting.refuse_without_ansi(aggregation, kinds.parts)
-        found = (rewriting.of_view(self._relations, part, kinds.parts) for part in groups)
+        found = (rewriting.of_view(self._relations, part, kinds.parts, base) for part in groups)
         return [part for part in found if part is not None]
 
     def _merged(self, aggregation: Aggregation, parts: Sequence[str], kinds: Kinds) -> DataFrame:

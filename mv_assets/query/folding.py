@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace as dataclass_replace
 
 from sqlglot import exp
 
 from mv_assets.query.canonical import replaced
-from mv_assets.query.statement import Statement, statement_of
+from mv_assets.query.statement import Statement
 
 # From SQL to its type and its value as text, all of them at one moment.
 Evaluate = Callable[[Sequence[str]], Sequence[tuple[str, str | None]]]
 _CLOCK = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
-_NAMES = frozenset({"now", "curdate", "current_timestamp", "current_date", "localtimestamp"})
+CLOCK = frozenset({"now", "curdate", "current_timestamp", "current_date", "localtimestamp"})
 _LITERALS = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
-def without_clock(statement: Statement, known: Collection[str], evaluate: Evaluate) -> Statement | None:
+def without_clock(statement: Statement, evaluate: Evaluate) -> Statement | None:
     """The query at the moment of `evaluate`; None if its conditions do not read the clock."""
     where = statement.tree.args.get("where")
-    if where is None or not any(map(_reads_clock, where.walk())):
+    if where is None or where.find(exp.Query) or not any(map(_reads_clock, where.walk())):
         return None
     found = {node.sql("spark"): node for node in _outermost(where)}
     values = dict(zip(found, evaluate(list(found)), strict=True))
@@ -35,7 +36,8 @@ def without_clock(statement: Statement, known: Collection[str], evaluate: Evalua
 
     tree = statement.tree.copy()
     tree.set("where", replaced(where, literal))
-    return statement_of(tree.sql("spark"), known)
+    # The text stays as it was: what Spark reads as it is written goes by its own clock.
+    return dataclass_replace(statement, tree=tree)
 
 
 def _outermost(where: exp.Expr) -> list[exp.Expr]:
@@ -58,4 +60,4 @@ def _outermost(where: exp.Expr) -> list[exp.Expr]:
 
 
 def _reads_clock(node: exp.Expr) -> bool:
-    return isinstance(node, _CLOCK) or (isinstance(node, exp.Anonymous) and str(node.name).lower() in _NAMES)
+    return isinstance(node, _CLOCK) or (isinstance(node, exp.Anonymous) and str(node.name).lower() in CLOCK)

@@ -49,7 +49,7 @@ class Knowledge:
     def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""
         columns = self.columns(table, statement, present)
-        if any(map(_takes_all, statement.tree.walk())):
+        if statement.takes_all:
             return columns
         mentioned = {name.name.lower() for name in statement.tree.find_all(exp.Identifier)}
         time = self._place.catalog.tables[table].time_column
@@ -135,15 +135,3 @@ class Knowledge:
             except NotPlain as reason:
                 raise NotPlain(f"it is based on {upstream.name}: {reason}") from None
         return offer_of(view, known, time, below)
-
-
-def _takes_all(node: exp.Expr) -> bool:
-    """Whether a part of a query uses columns without naming them."""
-    match node:
-        case exp.Star():
-            return not isinstance(node.parent, exp.Count)
-        case exp.Join():
-            return node.method == "NATURAL"
-        case exp.TableAlias():
-            return bool(node.args.get("columns"))
-    return isinstance(node, exp.Pivot)

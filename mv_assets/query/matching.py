@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mv_assets.query.aggregation import Aggregation, Kind, Partial
 from mv_assets.query.asking import Asked
-from mv_assets.query.canonical import NotPlain, replaced, spelled
+from mv_assets.query.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.query.offers import Offer
 from mv_assets.query.ranges import TimeOf
 from mv_assets.query.truncating import stays_over, time_inside
@@ -62,6 +62,7 @@ def match(asked: Asked, offer: Offer) -> Match:
 
 def _single_rows(asked: Asked, offer: Offer) -> Match:
     if asked.by_clock:
+        # They would be asked with the query as it is written, by another clock.
         raise NotPlain("single rows by the clock are answered by the base table only")
     if offer.source.joins:
         raise NotPlain("its rows are joined ones; it can be asked by its own name")
@@ -79,6 +80,7 @@ def _single_rows(asked: Asked, offer: Offer) -> Match:
 
 def _groups(asked: Asked, aggregation: Aggregation, offer: Offer) -> Match:
     over = _Over(offer, asked.time)
+    _refuse_text_of_floats(asked, aggregation)
     filters = [each for each in asked.filters if spelled(each) not in offer.conditions]
     return Match(
         offer,
@@ -88,6 +90,15 @@ def _groups(asked: Asked, aggregation: Aggregation, offer: Offer) -> Match:
         tuple(map(over.expression, aggregation.extras)),
         tuple(map(over.value, aggregation.partials)),
     )
+
+
+def _refuse_text_of_floats(asked: Asked, aggregation: Aggregation) -> None:
+    """As a key, minus zero is zero, which as text it is not."""
+    of_parts = [each for p in aggregation.partials for each in (p.argument, p.condition) if each is not None]
+    for expression in (*asked.filters, *aggregation.keys, *aggregation.extras, *of_parts):
+        for column in written_out(expression):
+            if asked.kinds.get(spelled(column)) in (None, "float", "double"):
+                raise NotPlain(f"the text of {column.name} is answered by single rows only")
 
 
 class _Over:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mv_assets.query.aggregation import Kind, partial_of
-from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, replaced, spelled
+from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, replaced, spelled, written_out
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
 from mv_assets.query.truncating import time_inside, truncated_to, without_finer
@@ -75,7 +75,8 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
                 f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name"
             )
         shape, where, source = _through(shape, where, below)
-    found = _by_item(shape)
+    found = _by_item(shape, time)
+    found = {name: item for name, item in found.items() if not _text_of_others(item, sources)}
     columns = {spelled(expr): name for name, expr in found.items() if not aggregates(expr)}
     values = None
     if shape.keys is not None or (below is not None and below.values is not None):
@@ -93,9 +94,19 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     return Offer(view, source, grained, columns, values, conditions, range_, found)
 
 
-def _by_item(shape: Shape) -> dict[str, exp.Expr]:
+def _text_of_others(item: exp.Expr, sources: Mapping[str, Source]) -> bool:
+    """Whether it writes out a value that is no text: a file of another type would make it another text."""
+    return any(_kind(column, sources) != "string" for column in written_out(item))
+
+
+def _kind(column: exp.Column, sources: Mapping[str, Source]) -> str | None:
+    known = sources[column.table].columns if column.table in sources else None
+    return next((kind for name, kind in (known or {}).items() if name.lower() == column.name.lower()), None)
+
+
+def _by_item(shape: Shape, time: TimeOf) -> dict[str, exp.Expr]:
     return {
-        name: without_finer(item)
+        name: without_finer(item, time.is_time)
         for name, item in zip(shape.names, shape.items, strict=True)
         if name is not None
     }

@@ -90,13 +90,10 @@ class Planner:
         if time is None:
             raise NotPlain(f"{first} has no time column")
         sources = self._sources(statement)
-        at_once = without_clock(
-            statement, [*self._catalog.tables, *self._catalog.views], self._relations.values
-        )
+        at_once = without_clock(statement, self._relations.values)
         if at_once is None:
             return asked_of(statement, sources, time), sources
-        # Single rows would be asked with the query as it was written, by another clock.
-        return replace(asked_of(at_once, sources, time), by_clock=True), sources
+        return asked_of(at_once, sources, time, by_clock=True), sources
 
     def _sources(self, statement: Statement) -> dict[str, Source]:
         return {name: self._knowledge.source(name, statement, self._present) for name in statement.names}

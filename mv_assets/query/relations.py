@@ -53,6 +53,11 @@ class Relations:
         """What a query gives, which for the same key is always the same."""
         return self._schemas.get(key, lambda: self._spark.sql(text).schema)
 
+    def types(self, kinds: Mapping[str, str | None]) -> dict[str, DataType]:
+        """Types by their names, as far as those are known."""
+        types = Types(self._spark)
+        return {name: types.of(kind) for name, kind in kinds.items() if kind is not None}
+
     def values(self, expressions: Sequence[str]) -> list[tuple[str, str | None]]:
         """The type and the text of constants, all at one moment."""
         columns = (f"typeof({each}), CAST({each} AS STRING)" for each in expressions)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, DecimalType, StructType
+from pyspark.sql.types import DataType, DecimalType, LongType, StructField, StructType
 from sqlglot import exp
 
 from mv_assets.engine.files import as_text, quoted
 from mv_assets.engine.types import widest
-from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Kind
+from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Average, Kind
 from mv_assets.query.asking import Asked
 from mv_assets.query.canonical import NotPlain
-from mv_assets.query.relations import Relations, Stored
+from mv_assets.query.relations import Relations, Stored, cast
 from mv_assets.query.splitting import Part
+
+# The base's and the joined tables' types, by table.column.
+Types = Mapping[str, DataType]
 
 
 def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) -> str:
@@ -35,12 +38,13 @@ def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) ->
     return f"SELECT {', '.join(columns)} FROM {source}{where}{by}"
 
 
-def of_view(relations: Relations, part: Part, schema: StructType) -> str | None:
+def of_view(relations: Relations, part: Part, schema: StructType, base: Types) -> str | None:
     """A view's rows as partial aggregates in the types of the base's; None if it has no rows."""
     match = part.match
     rows = _stored(relations, part)
     if rows is None:
         return None
+    rows = _as_in_base(rows, match.offer.columns, base)
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
 
@@ -50,6 +54,17 @@ def of_view(relations: Relations, part: Part, schema: StructType) -> str | None:
 
     text = reading(f"`{relations.name(rows.frame)}`")
     return _in_types(text, relations.schema(text, (reading(""), rows.schema.simpleString())), schema)
+
+
+def _as_in_base(rows: Stored, columns: Mapping[str, str], base: Types) -> Stored:
+    """Columns that the view has of the base, in the base's types, before anything is made of them."""
+    wanted = {column: base[name] for name, column in columns.items() if name in base}
+    fields = [StructField(each.name, wanted.get(each.name, each.dataType)) for each in rows.schema]
+    for own, each in zip(rows.schema, fields, strict=True):
+        if widest(own.dataType, each.dataType) != each.dataType:
+            kinds = own.dataType.simpleString(), each.dataType.simpleString()
+            raise NotPlain(f"its {each.name} is {kinds[0]}, the base's {kinds[1]}")
+    return Stored(cast(rows.frame, rows.schema, [each.dataType for each in fields]), StructType(fields))
 
 
 def single_rows(relations: Relations, part: Part) -> DataFrame | None:
@@ -98,6 +113,10 @@ def merged(
 def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
     """Without ANSI a decimal sum that overflows is null, which in a view looks like no value at all."""
     kinds = {field.name: field.dataType for field in schema}
+    for merge in aggregation.merges:
+        # Spark's own mean adds up doubles.
+        if isinstance(merge, Average) and isinstance(kinds[f"{PART}{merge.total}"], LongType):
+            raise NotPlain("without ANSI mode, means of integers are answered by the base table only")
     for at, partial in enumerate(aggregation.partials):
         if partial.kind is Kind.SUM and isinstance(kinds[f"{PART}{at}"], DecimalType):
             raise NotPlain("without ANSI mode, sums of decimals are answered by the base table only")

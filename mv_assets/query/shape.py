@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -116,8 +116,12 @@ def _flat(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def shape_of(select: exp.Select, meaning: Meaning, *, lenient: bool = False) -> Shape:
+def shape_of(
+    select: exp.Select, meaning: Meaning, known: Container[str] = (), *, lenient: bool = False
+) -> Shape:
     """What is made of the rows; `lenient` leaves out items and keys that can't be matched.
+
+    `known` are the names of the tables' columns.
 
     Raises:
         NotPlain: with something that can't be matched with views.
@@ -132,6 +136,7 @@ def shape_of(select: exp.Select, meaning: Meaning, *, lenient: bool = False) -> 
     names = [next(iter(output_names(item)), None) for item in select.expressions]
     kept = [at for at, item in enumerate(items) if item is not None]
     having = select.args.get("having")
+    _refuse_two_meanings(having, meaning, known)
     return Shape(
         tuple(names[at] for at in kept),
         tuple(item for item in items if item is not None),
@@ -142,6 +147,15 @@ def shape_of(select: exp.Select, meaning: Meaning, *, lenient: bool = False) -> 
         _number(select.args.get("offset")),
         _distinct(select),
     )
+
+
+def _refuse_two_meanings(having: exp.Expr | None, meaning: Meaning, known: Container[str]) -> None:
+    """Where an alias is a column's name too, Spark's HAVING takes now the one, now the other."""
+    for column in having.find_all(exp.Column) if having is not None else ():
+        if isinstance(meaning.get(id(column)), exp.Expr) and column.parts[0].name.lower() in known:
+            raise NotPlain(
+                f"{column.name} in HAVING is an alias and a column; the base table only answers that"
+            )
 
 
 def _expanded(item: exp.Expr, meaning: Meaning, *, lenient: bool) -> exp.Expr | None:

@@ -49,6 +49,11 @@ class Statement:
         """The tables and views that are read, each once."""
         return list(dict.fromkeys(table.name.lower() for table in self.tables))
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether columns are used that are not named."""
+        return any(map(_takes_all, self.tree.walk()))
+
     def reading(self, relations: Mapping[str, str]) -> str:
         """The text with other relations in place of the tables, which keep their names inside of it."""
         made, at = [], 0
@@ -75,7 +80,7 @@ def statement_of(text: str, known: Collection[str]) -> Statement:
         first = short(parsed.tokens[0].text)
         raise QueryRefused(f"the query is not a SELECT, it starts with {first}; only SELECT is answered")
     try:
-        _refuse(tree, parsed.tokens)
+        _refuse(tree, text, parsed.tokens)
         tables = tuple(_tables(tree, {name.lower() for name in known}))
     except SQLGLOT_ERRORS:
         raise QueryRefused("the query can't be understood; write it with fewer levels") from None
@@ -89,7 +94,9 @@ def _ended(text: str, tokens: tuple[Token, ...]) -> str:
     return text[: tokens[-1].end + 1]
 
 
-def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
+def _refuse(tree: exp.Expr, text: str, tokens: tuple[Token, ...]) -> None:
+    # As they are written: sqlglot takes some words for names that are none to Spark.
+    texts = [text[token.start : token.end + 1].upper() for token in tokens]
     for node in tree.walk():
         for kinds, why in _REFUSED:
             if isinstance(node, kinds):
@@ -103,6 +110,9 @@ def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
             name = str(node.name)
             if name.lower() not in BUILT_IN and name.lower() not in _OUTSIDE:
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
+    for before, table, after in zip(("", *texts), texts, texts[1:], strict=False):
+        if table == "TABLE" and before not in (".", "AS") and (after.isidentifier() or after.startswith("`")):
+            raise QueryRefused(f"TABLE {after} is a query of its own; write SELECT * FROM it")
     outside = {call.name for call in calls(tokens)} & _OUTSIDE
     if outside:
         raise QueryRefused(
@@ -150,3 +160,15 @@ def _place(table: exp.Table) -> tuple[int, int]:
             f"table {table.name} can't be found in the query; write it as plain FROM {table.name}"
         )
     return int(place["start"]), int(place["end"]) + 1
+
+
+def _takes_all(node: exp.Expr) -> bool:
+    """Whether a part of a query uses columns without naming them."""
+    match node:
+        case exp.Star():
+            return not isinstance(node.parent, exp.Count)
+        case exp.Join():
+            return node.method == "NATURAL"
+        case exp.TableAlias():
+            return bool(node.args.get("columns"))
+    return isinstance(node, exp.Pivot)

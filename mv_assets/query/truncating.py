@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -61,18 +61,18 @@ def time_inside(node: exp.Expr) -> exp.Expr:
     return inner
 
 
-def without_finer(node: exp.Expr) -> exp.Expr:
-    """The day of the hour of a time is its day."""
-    grain = truncated_to(node)
-    if grain is None:
-        return node
-    inner = time_inside(node)
-    finer = truncated_to(inner)
-    if finer is None or not nested(finer, grain):
+def without_finer(node: exp.Expr, is_time: Callable[[exp.Expr], bool]) -> exp.Expr:
+    """The day of the hour of the time is its day; of other values that is not known."""
+    grain, inner = truncated_to(node), node
+    finer = grain
+    while grain is not None and finer is not None and nested(finer, grain):
+        inner = time_inside(inner)
+        finer = truncated_to(inner)
+    if grain is None or not is_time(inner):
         return node
     made = node.copy()
-    made.set("this", time_inside(inner).copy())
-    return without_finer(made)
+    made.set("this", inner.copy())
+    return made
 
 
 def _unit(node: exp.Expr) -> str | None:

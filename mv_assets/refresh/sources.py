@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.stored import StoredReader
+from mv_assets.errors import EngineUnavailable, JobFailed
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.staging import Base, Dimension, Stage
@@ -36,6 +38,7 @@ class Sources:
         files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
         time, reader = self._base(held, spark, view, sights.base, list(seen))
         base = Base(sights.base.table, time, reader, files)
+        held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
         return Stage(spark, view, base, self._dimensions(spark, sights))
 
     def _base(
@@ -63,3 +66,18 @@ class Sources:
         for name, listing in sights.dimensions.items():
             wanted = sights.view.sql.used.get(name, frozenset())
             yield Dimension(name, reader_of(spark, self.tables[name], listing, wanted), listing.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgetting:
+    """Takes the tables' names out of a session that others will use: theirs must not find these rows."""
+
+    spark: SparkSession
+    names: tuple[str, ...]
+
+    def exit(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        # Where something went wrong Spark may be gone, and asking it would take long.
+        if kind is None:
+            with suppress(JobFailed, EngineUnavailable), spark_errors():
+                for name in self.names:
+                    self.spark.catalog.dropTempView(name)
