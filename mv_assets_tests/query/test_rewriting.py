@@ -21,7 +21,7 @@ from mv_assets.query.ranges import Range, TimeOf
 from mv_assets.query.spans import common, joined, without
 from mv_assets.query.splitting import Fitting, split
 from mv_assets.query.statement import statement_of
-from mv_assets.query.truncating import stays_over, truncated_to
+from mv_assets.query.truncating import stays_over, truncated_to, without_finer
 from mv_assets.views.catalog import prepare
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.columns import Resolver
@@ -34,11 +34,15 @@ EVENTS = Source(
 TIME = TimeOf("events", "at", "timestamp")
 
 
-def spelling(expression: str) -> str:
+def meant(expression: str) -> exp.Expr:
     select = parse_one(f"SELECT {expression} FROM events AS e", dialect="spark")
     resolver = Resolver(EVENTS, [])
     resolver.query(select, {}, None)
-    return spelled(expanded(cast("exp.Select", select).expressions[0], resolver.meaning))
+    return expanded(cast("exp.Select", select).expressions[0], resolver.meaning)
+
+
+def spelling(expression: str) -> str:
+    return spelled(meant(expression))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +54,6 @@ def spelling(expression: str) -> str:
         ("count(*)", "count(1)"),
         ("count(*)", "COUNT((0))"),
         ("date_trunc('hour', at)", "DATE_TRUNC('HOUR', e.at)"),
-        ("date_trunc('day', date_trunc('hour', at))", "date_trunc('day', at)"),
-        ("cast(date_trunc('minute', at) AS date)", "cast(at AS DATE)"),
         ("CASE WHEN x > 1 THEN 2 END", "case when (e.x > 1) then 2 end"),
         ("date'1970-01-01'", "CAST('1970-01-01' AS date)"),
         ("x::int", "cast(x AS INT)"),
@@ -61,6 +63,20 @@ def spelling(expression: str) -> str:
 )
 def test_these_mean_the_same(one: str, other: str) -> None:
     assert spelling(one) == spelling(other)
+
+
+@pytest.mark.parametrize(
+    ("cut_twice", "cut_once"),
+    [
+        ("date_trunc('day', date_trunc('hour', at))", "date_trunc('day', at)"),
+        ("cast(date_trunc('minute', at) AS date)", "cast(at AS DATE)"),
+        ("trunc(cast(date_trunc('hour', at) AS date), 'MM')", "trunc(at, 'MM')"),
+        ("date_trunc('month', date_trunc('week', at))", "date_trunc('month', date_trunc('week', at))"),
+        ("date_trunc('day', cast(name AS date))", "date_trunc('day', cast(name AS date))"),
+    ],
+)
+def test_a_finer_cut_of_the_time_and_of_nothing_else_is_none(cut_twice: str, cut_once: str) -> None:
+    assert spelled(without_finer(meant(cut_twice), TIME.is_time)) == spelling(cut_once)
 
 
 @pytest.mark.parametrize(
