@@ -82,9 +82,8 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     if shape.keys is not None or (below is not None and below.values is not None):
         if below is not None and below.values is not None and shape.keys is None:
             raise NotPlain(f"it takes rows of {below.view.name} as they are; it can be asked by its own name")
-        columns = {
-            name: column for name, column in columns.items() if name in set(map(spelled, shape.keys or ()))
-        }
+        keys = {spelled(without_finer(key, time.is_time)) for key in shape.keys or ()}
+        columns = {name: column for name, column in columns.items() if name in keys}
         values = _values(found)
     range_, others = range_of(where, time)
     if below is not None:
