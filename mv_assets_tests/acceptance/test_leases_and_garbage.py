@@ -69,14 +69,16 @@ def test_66_gc_between_the_lease_and_the_read_of_the_map_deletes_nothing_listed(
     deployment.fill(0)
     read, other = deployment.store.snapshot, peer()
 
-    def late(view: str, start: int | None = None, end: int | None = None) -> Snapshot:
+    def late(
+        view: str, start: int | None = None, end: int | None = None, known: Snapshot | None = None
+    ) -> Snapshot:
         monkeypatch.undo()
         with deployment.store.read(view) as reader:
             (lease,) = reader.leases()
         left = _overwrite(other)
         _live_at(other, lease)
         assert other.collect() == []
-        listed = read(view, start, end)
+        listed = read(view, start, end, known)
         assert left not in {row.generation for row in listed.rows.values()}
         return listed
 
