@@ -17,7 +17,7 @@ from mv_assets_tests.query.fuzz.queries import query
 from mv_assets_tests.query.fuzz.select import Query
 from mv_assets_tests.query.fuzz.world import World
 
-_AT_ONCE = 30
+_AT_FIRST, _AT_ONCE = 4, 32
 
 
 @dataclass
@@ -97,10 +97,11 @@ class Check:
         return [query(pick, self._world.first, named=list(NAMED)) for _ in range(count)]
 
     def wrong(self, queries: Sequence[Query], *, chosen: int | None = None) -> Iterator[Wrong]:
-        """All wrong answers."""
+        """All wrong answers. The first queries come few at a time, for who stops at the first."""
         numbered = [(at, each) for at, each in enumerate(queries) if chosen in (None, at)]
-        for start in range(0, len(numbered), _AT_ONCE):
-            some = numbered[start : start + _AT_ONCE]
+        start, size = 0, _AT_FIRST
+        while some := numbered[start : start + size]:
+            start, size = start + size, min(2 * size, _AT_ONCE)
             found = self._asking.together([self._question(each, at) for at, each in some])
             others = iter(self._asking.together([self.off(q) for _, q in some if q.by_spark]))
             for (at, each), answer in zip(some, found, strict=True):

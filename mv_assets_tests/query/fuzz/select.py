@@ -60,13 +60,15 @@ class Select:
         self._add(texts, "HAVING", self.having)
         ordered, complete = self._order(texts, aliases)
         some = None
-        if self.pick.random() < (0.4 if complete else 0.06):
+        # Where only Spark can say what is meant, which rows it leaves out has to be said too.
+        open_ended = 0.0 if self.by_spark else 0.06
+        if self.pick.random() < (0.4 if complete else open_ended):
             limit, offset = self.pick.choice((0, 1, 3, 10)), self.pick.choice((0, 0, 1, 4))
             clause = f" LIMIT {limit}" + (f" OFFSET {offset}" if offset else "")
             texts[0] += clause
             some = None if complete else (limit, offset)
             texts[1] += clause if complete else ""
-        return Query(texts[0], texts[1], () if some else ordered, some, self.by_spark and some is None)
+        return Query(texts[0], texts[1], () if some else ordered, some, self.by_spark)
 
     def _spark(self, each: Both) -> str:
         return self.called.spark(each.spark, self.pick)
