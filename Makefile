@@ -14,8 +14,8 @@ ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 dev: java $(READY)
 	$(BIN)/mv-assets dev
 
-# Jobs of tests are short: Java's second compiler would take longer than it saves.
-test: export SPARK_SUBMIT_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+# Several JVMs share the cores: a collector with threads of its own would only be in their way.
+test: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
 test: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)

@@ -160,19 +160,20 @@ def _modules_with(name: str) -> list[Any]:
     return [module for module in (*modules, truncating) if hasattr(module, name)]
 
 
-MUTANTS: dict[str, Mutant] = {
-    "STALE is as good as VALID": stale_is_fit,
-    "VALID is believed without a listing": the_map_is_trusted,
-    "everything below W is there": everything_below_w,
-    "frozen buckets are used": frozen_buckets_are_used,
-    "ragged ends belong to the view": ragged_ends_are_ignored,
-    "a range reaches to the next millisecond": ranges_are_widened,
-    "rows of no time are dropped": rows_of_no_time_are_dropped,
-    "AVG from COUNT(*)": mean_by_all_rows,
-    "the view's WHERE is forgotten": conditions_of_views_are_forgotten,
-    "remaining filters are forgotten": filters_are_forgotten,
-    "COUNT merged by count": counts_are_counted,
-    "weeks make up months": weeks_make_months,
-    "the base's part is left out": the_base_is_left_out,
-    "an upstream bucket is believed without a listing": an_upstream_may_be_stale,
+# Each with what a query has to have for it to matter.
+MUTANTS: dict[str, tuple[Mutant, str]] = {
+    "STALE is as good as VALID": (stale_is_fit, ""),
+    "VALID is believed without a listing": (the_map_is_trusted, ""),
+    "everything below W is there": (everything_below_w, ""),
+    "frozen buckets are used": (frozen_buckets_are_used, r"\b(d|flag)\b"),
+    "ragged ends belong to the view": (ragged_ends_are_ignored, r"\bat\b.* [<>]|[<>]=? .*\bat\b"),
+    "a range reaches to the next millisecond": (ranges_are_widened, r"\bat > "),
+    "rows of no time are dropped": (rows_of_no_time_are_dropped, ""),
+    "AVG from COUNT(*)": (mean_by_all_rows, r"\b(avg|mean)\("),
+    "the view's WHERE is forgotten": (conditions_of_views_are_forgotten, ""),
+    "remaining filters are forgotten": (filters_are_forgotten, " WHERE "),
+    "COUNT merged by count": (counts_are_counted, r"\bcount\("),
+    "weeks make up months": (weeks_make_months, r"month|MM"),
+    "the base's part is left out": (the_base_is_left_out, ""),
+    "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),
 }
