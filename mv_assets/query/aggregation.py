@@ -21,6 +21,8 @@ _MOST_DIGITS = 38
 # What Spark adds to the digits of a decimal when it sums, and when it averages.
 _SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
 _LEAST_SCALE = 6
+# Up to here Spark averages decimals as doubles, and a double holds every whole number.
+_DIGITS_IN_DOUBLE, _EXACT_IN_DOUBLE = 15, 1 << 53
 
 
 class Kind(StrEnum):
@@ -93,6 +95,8 @@ class Average:
             raise NotPlain("averages of decimals with so many digits are answered by the base table only")
         digits = min(kind.precision - _SUM_DIGITS + _AVERAGE_DIGITS, _MOST_DIGITS)
         scale = min(kind.scale + _AVERAGE_DIGITS, _MOST_DIGITS)
+        if digits <= _DIGITS_IN_DOUBLE:
+            return _by_double(total, count, kind.scale, f"DECIMAL({digits}, {scale})")
         # A quotient is rounded twice here, once by Spark. With fewer rows than this it can't be seen.
         spare = _quotient_scale(kind.precision, kind.scale) - scale
         quotient = f"CAST({total} / nullif({count}, 0L) AS DECIMAL({digits}, {scale}))"
@@ -102,6 +106,14 @@ class Average:
             return quotient
         too_many = "raise_error('too many rows for an average of decimals from parts')"
         return f"IF({count} < {10**spare}L, {quotient}, {too_many})"
+
+
+def _by_double(total: str, count: str, scale: int, kind: str) -> str:
+    """A mean as Spark computes those of few digits: the unscaled values as doubles, which shows in ties."""
+    unscaled = f"CAST({total} * {10**scale}BD AS DOUBLE)"
+    quotient = f"CAST({unscaled} / CAST(nullif({count}, 0L) AS DOUBLE) / {10**scale}D AS {kind})"
+    too_large = "raise_error('too large a sum for an average of decimals from parts')"
+    return f"IF({total} IS NULL OR abs({total}) < {_EXACT_IN_DOUBLE // 10**scale}BD, {quotient}, {too_large})"
 
 
 def _quotient_scale(precision: int, scale: int) -> int:

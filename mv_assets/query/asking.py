@@ -11,7 +11,7 @@ from mv_assets.query.aggregation import Aggregation, aggregation_of
 from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.query.folding import CLOCK
 from mv_assets.query.ranges import Range, TimeOf, range_of
-from mv_assets.query.shape import From, conjuncts, from_of, shape_of
+from mv_assets.query.shape import From, conjuncts, from_of, shape_of, tables_of
 from mv_assets.query.statement import Statement
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.columns import Resolver
@@ -103,9 +103,11 @@ def range_asked(statement: Statement, sources: Mapping[str, Source], time: TimeO
     names = [table.name.lower() for table in statement.tables]
     if not isinstance(select, exp.Select) or names.count(time.table) > 1:
         return Range()
-    clause = select.args.get("from_")
-    direct = [clause.this, *(join.this for join in select.args.get("joins") or ())] if clause else []
-    if not any(isinstance(node, exp.Table) and node.name.lower() == time.table for node in direct):
+    try:
+        # UNPIVOT, or an alias with columns, may call another column by the time's name.
+        if time.table not in tables_of(select):
+            return Range()
+    except NotPlain:
         return Range()
     resolver = Resolver(sources[time.table], [s for name, s in sources.items() if name != time.table])
     resolver.query(select, {}, None)

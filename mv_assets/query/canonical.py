@@ -40,6 +40,18 @@ _PLAIN: tuple[type[exp.Expr], ...] = (
     exp.Quarter, exp.Round, exp.Star, exp.Sub, exp.Substring, exp.Sum, exp.TimestampTrunc,
     exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.WeekOfYear, exp.Where, exp.Year,
 )  # fmt: skip
+# Those that sqlglot writes as it reads them; it makes a timestamp of a TIME.
+_TYPES = frozenset(
+    {
+        exp.DType.BOOLEAN, exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT,
+        exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.DATE, exp.DType.TIMESTAMP,
+        exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ, exp.DType.TEXT,
+        exp.DType.BINARY,
+    }
+)  # fmt: skip
+_COMPARING = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Like, exp.In, exp.Between, exp.Is,
+)  # fmt: skip
 _TEXTUAL = (exp.Concat, exp.Length, exp.Like, exp.Lower, exp.Substring, exp.Upper)
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
@@ -98,6 +110,13 @@ def _check(node: exp.Expr) -> None:
         raise NotPlain("IN (SELECT ...) is answered by the base table only")
     elif isinstance(node, exp.Like) and not isinstance(node.expression, exp.Literal):
         raise NotPlain("LIKE with a computed pattern is answered by the base table only")
+    elif isinstance(node, exp.DataType) and node.this not in _TYPES:
+        raise NotPlain(f"{node.sql('spark')} is answered by the base table only")
+    elif isinstance(node, _COMPARING) and any(
+        isinstance(child, (*_COMPARING, exp.Not)) for child in node.iter_expressions()
+    ):
+        # Spark reads a = b = c from the left, sqlglot some such chains from the right.
+        raise NotPlain("comparisons of comparisons are matched with parentheses only")
 
 
 def _rebuilt(node: exp.Expr, build: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

@@ -104,7 +104,8 @@ class Knowledge:
             NotPlain: nothing, and why.
 
         """
-        key = view.name, time, tuple((name, tuple(source.columns or ())) for name, source in sources.items())
+        columns = ((name, tuple((source.columns or {}).items())) for name, source in sources.items())
+        key = view.name, time, tuple(columns)
 
         def find() -> Offer | str:
             try:

@@ -13,10 +13,12 @@ from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
 from mv_assets.query.truncating import time_inside, truncated_to, without_finer
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.calls import calls
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.decomposition import is_aggregate
 from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets.views.sql.reading import Reading, read
+from mv_assets.views.sql.spark_functions import GENERATORS
 from mv_assets.views.view import View
 
 
@@ -60,6 +62,8 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     if not isinstance(reading, Reading):
         raise NotPlain("its SQL can't be read")
     refuse_neighbours(reading.tokens)
+    if any(call.name in GENERATORS for call in calls(reading.tokens)):
+        raise NotPlain("it makes several rows of one; it can be asked by its own name")
     select = reading.select
     base = sources[view.declared.base]
     resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])

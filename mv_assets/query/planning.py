@@ -26,6 +26,7 @@ from mv_assets.views.sql import Source
 from mv_assets.views.view import View
 
 _OFF = "views are switched off"
+_TIMELESS = "files with rows that have no time, or of which it is not known, are read too"
 _ZONE = "the session's time zone is not UTC, in which views are computed"
 # Names that Spark has for it.
 UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
@@ -80,6 +81,8 @@ class Planner:
             reason = "no view fits" if considered else f"there is no view on {asked.source.base}"
         except NotPlain as why:
             reason = str(why)
+        except RecursionError:
+            reason = "it is nested too deeply to be matched with views"
         return self._by_name(statement, Served(reason=reason, considered=considered))
 
     def _asked(self, statement: Statement) -> tuple[Asked, dict[str, Source]]:
@@ -129,41 +132,34 @@ class Planner:
 
     def _range(self, statement: Statement, sources: dict[str, Source], name: str) -> Range:
         time = self._knowledge.time(name, statement, self._present)
-        return Range() if time is None or not self._utc else range_asked(statement, sources, time)
+        if time is None or not self._utc:
+            return Range()
+        try:
+            return range_asked(statement, sources, time)
+        except RecursionError:
+            return Range()
 
     def _served(self, asked: Asked, found: Route, files: Files) -> Served:
-        views = tuple(
-            FromView(
-                part.match.offer.view.name,
-                len(part.rows),
-                sum(row.rows for row in part.rows.values()),
-                sum(row.bytes for row in part.rows.values()),
-            )
-            for part in found.split.parts
-        )
+        views = tuple(FromView.of(part.match.offer.view, part.rows) for part in found.split.parts)
         most = max(found.split.parts, key=lambda part: len(part.rows)).match.offer.view
         extent = self._extent(asked.source.base, most)
         buckets = counted(most, found.split.base, extent)
-        reason = "the rest is not in a view that can be trusted" if files.number else None
+        reason = None
+        if files.number:
+            reason = "the rest is not in a view that can be trusted" if buckets else _TIMELESS
         return Served(views, buckets, files.number, files.bytes, reason, found.considered)
 
     def _served_by_name(self, served: Served, made: list[tuple[View, Named]], files: Files) -> Served:
-        views = tuple(
-            FromView(
-                view.name,
-                len(named.stored),
-                sum(row.rows for row in named.stored.values()),
-                sum(row.bytes for row in named.stored.values()),
-            )
-            for view, named in made
-            if named.stored
-        )
+        views = tuple(FromView.of(view, named.stored) for view, named in made if named.stored)
         computed = sum(
             counted(view, named.computed, self._extent(self._root(view), view)) for view, named in made
         )
         if not made:
             return replace(served, files_from_base=files.number, bytes_from_base=files.bytes)
-        reason = "some buckets were computed on the fly, as they can't be trusted now" if computed else None
+        reason = None
+        if computed:
+            off = self._freshness is Freshness.OFF
+            reason = _OFF if off else "some buckets were computed on the fly, as they can't be trusted now"
         return Served(views, computed, files.number, files.bytes, reason, served.considered)
 
     def _buckets(self, name: str, asked: Range) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from string import whitespace
 
 from sqlglot import exp
 
@@ -199,7 +200,7 @@ def _counted(node: exp.Expr, unit: Unit) -> int | None:
 
 def _written(text: str, kind: str, *, only_days: bool) -> int | None:
     """A time as Spark would read the text."""
-    found = _TEXT.fullmatch(text.strip())
+    found = _TEXT.fullmatch(text.strip(whitespace))
     if found is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, DecimalType, LongType, StructField, StructType
+from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StructField, StructType
 from sqlglot import exp
 
 from mv_assets.engine.files import as_text, quoted
@@ -30,15 +30,15 @@ def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) ->
     ]
     source = f"`{names[asked.source.base]}` AS `{asked.source.base}`"
     for join in asked.source.joins:
-        source += " " + join.sql.replace(
-            f"JOIN `{join.table}`", f"JOIN `{names[join.table]}` AS `{join.table}`", 1
-        )
+        source += f" {join.reading(names[join.table])}"
     where = _where([each.sql("spark") for each in asked.conditions.values()])
     by = f" GROUP BY {', '.join(grouped)}" if grouped else ""
     return f"SELECT {', '.join(columns)} FROM {source}{where}{by}"
 
 
-def of_view(relations: Relations, part: Part, schema: StructType, base: Types) -> str | None:
+def of_view(
+    relations: Relations, aggregation: Aggregation, part: Part, schema: StructType, base: Types
+) -> str | None:
     """A view's rows as partial aggregates in the types of the base's; None if it has no rows."""
     match = part.match
     rows = _stored(relations, part)
@@ -53,7 +53,8 @@ def of_view(relations: Relations, part: Part, schema: StructType, base: Types) -
         return f"SELECT {', '.join(columns) or '1'} FROM {source} AS _mv_rows{where}"
 
     text = reading(f"`{relations.name(rows.frame)}`")
-    return _in_types(text, relations.schema(text, (reading(""), rows.schema.simpleString())), schema)
+    own = relations.schema(text, (reading(""), rows.schema.simpleString()))
+    return _in_types(text, own, schema, _of_plain_columns(aggregation))
 
 
 def _as_in_base(rows: Stored, columns: Mapping[str, str], base: Types) -> Stored:
@@ -122,10 +123,20 @@ def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
             raise NotPlain("without ANSI mode, sums of decimals are answered by the base table only")
 
 
-def _in_types(text: str, own: StructType, wanted: StructType) -> str:
+def _of_plain_columns(aggregation: Aggregation) -> set[str]:
+    """The partials of columns as they are: in a wider type they would have the same value."""
+    return {
+        f"{PART}{at}"
+        for at, each in enumerate(aggregation.partials)
+        if each.argument is None or isinstance(each.argument, exp.Column)
+    }
+
+
+def _in_types(text: str, own: StructType, wanted: StructType, plain: Container[str]) -> str:
     """A part in other types, as long as its values stay what they are."""
     for mine, theirs in zip(own, wanted, strict=True):
-        if not _castable(mine.dataType, theirs.dataType):
+        castable = _castable if mine.name in plain else _exact
+        if not castable(mine.dataType, theirs.dataType):
             kinds = mine.dataType.simpleString(), theirs.dataType.simpleString()
             raise NotPlain(f"its {kinds[0]} does not go with the base's {kinds[1]}")
     if [field.dataType for field in own] == [field.dataType for field in wanted]:
@@ -140,6 +151,15 @@ def _castable(kind: DataType, wanted: DataType) -> bool:
     """Whether every value stays what it is; a sum of sums has more digits than it needs."""
     sums = isinstance(kind, DecimalType) and isinstance(wanted, DecimalType) and kind.scale == wanted.scale
     return sums or widest(kind, wanted) == wanted
+
+
+def _exact(kind: DataType, wanted: DataType) -> bool:
+    """Whether an expression over wider columns has the same value: not where it was rounded to its type."""
+    if isinstance(kind, IntegralType) and isinstance(wanted, IntegralType):
+        return widest(kind, wanted) == wanted
+    if isinstance(kind, DecimalType) and isinstance(wanted, DecimalType):
+        return kind.scale == wanted.scale
+    return kind == wanted
 
 
 def _named(prefix: str, expressions: Sequence[exp.Expr]) -> list[str]:

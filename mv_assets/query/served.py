@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from mv_assets.query.spans import AFTER, BEFORE, Spans
+from mv_assets.state.model import PartitionRow
 from mv_assets.views.view import View
 
 
@@ -17,6 +19,11 @@ class FromView:
     buckets: int
     rows: int
     bytes: int
+
+    @classmethod
+    def of(cls, view: View, rows: Mapping[int, PartitionRow]) -> Self:
+        stored = rows.values()
+        return cls(view.name, len(rows), sum(row.rows for row in stored), sum(row.bytes for row in stored))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ class Joined:
     using: tuple[str, ...]
     on: exp.Expr | None
 
-    @property
-    def sql(self) -> str:
-        words = f"{self.side} JOIN `{self.table}`".strip()
+    def reading(self, relation: str) -> str:
+        """As SQL that reads another relation in the table's place."""
+        words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
         if self.using:
             return f"{words} USING ({', '.join(f'`{name}`' for name in self.using)})"
         return words if self.on is None else f"{words} ON {self.on.sql('spark')}"
@@ -44,9 +44,7 @@ class From:
 
     @property
     def spelled(self) -> str:
-        return repr(
-            (self.base, [(j.table, j.side, j.using, j.on and spelled(j.on)) for j in self.joins])
-        ).lower()
+        return repr((self.base, [(j.table, j.side, j.using, j.on and spelled(j.on)) for j in self.joins]))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -74,12 +72,28 @@ def from_of(select: exp.Select, meaning: Meaning) -> From:
         NotPlain: from something else than a table and plain joins, each table once.
 
     """
+    base, *others = tables_of(select)
+    joins = zip(select.args.get("joins") or (), others, strict=True)
+    return From(base, tuple(_joined(join, table, meaning) for join, table in joins))
+
+
+def tables_of(select: exp.Select) -> list[str]:
+    """The tables that the rows come from, base first.
+
+    Raises:
+        NotPlain: from something else than a table and plain joins, each table once.
+
+    """
     clause = select.args.get("from_")
     if clause is None:
         raise NotPlain("there is no FROM")
-    joins = tuple(_joined(join, meaning) for join in select.args.get("joins") or ())
-    found = From(_table(clause.this), joins)
-    if len(set(found.tables)) < len(found.tables):
+    found = [_table(clause.this)]
+    for join in select.args.get("joins") or ():
+        if join.method or join.kind not in ("", "INNER", "OUTER", "CROSS") or join.side not in ("", "LEFT"):
+            words = " ".join(word for word in (join.method, join.side, join.kind, "JOIN") if word)
+            raise NotPlain(f"{words} is answered by the base table only")
+        found.append(_table(join.this))
+    if len(set(found)) < len(found):
         raise NotPlain("a table is joined with itself")
     return found
 
@@ -91,14 +105,11 @@ def _table(node: exp.Expr) -> str:
     return node.name.lower()
 
 
-def _joined(join: exp.Join, meaning: Meaning) -> Joined:
-    if join.method or join.kind not in ("", "INNER", "OUTER", "CROSS") or join.side not in ("", "LEFT"):
-        words = " ".join(word for word in (join.method, join.side, join.kind, "JOIN") if word)
-        raise NotPlain(f"{words} is answered by the base table only")
+def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
     side = "CROSS" if join.kind == "CROSS" else join.side
     using = tuple(identifier.name.lower() for identifier in join.args.get("using") or ())
     on = join.args.get("on")
-    return Joined(_table(join.this), side, using, None if on is None else expanded(on, meaning))
+    return Joined(table, side, using, None if on is None else expanded(on, meaning))
 
 
 def conjuncts(select: exp.Select) -> list[exp.Expr]:

@@ -13,14 +13,11 @@ from mv_assets.views.sql import Source
 from mv_assets.views.sql.calls import calls
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
-from mv_assets.views.sql.spark_functions import BUILT_IN, names
+from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS, names
 from mv_assets.views.sql.wording import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
-_TABLE_FUNCTIONS = names(
-    "range explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple "
-    "variant_explode variant_explode_outer"
-)
+_TABLE_FUNCTIONS = GENERATORS | {"range"}
 _OUTSIDE = names("reflect java_method try_reflect identifier from_protobuf to_protobuf")
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Command, exp.DDL, exp.DML, exp.Into), "it changes something; a query only reads"),

@@ -21,8 +21,8 @@ class Call:
 
     name: str
     arguments: int
-    first: TokenType
-    last: TokenType
+    first: Token
+    last: Token
     inside: str
     then: str
     within_group: bool
@@ -49,8 +49,8 @@ def _call(tokens: Sequence[Token], start: int, end: int, commas: int, closing: M
     return Call(
         name=tokens[start - 1].text.lower(),
         arguments=0 if end == start + 1 else commas + 1,
-        first=tokens[start + 1].token_type,
-        last=tokens[end - 1].token_type,
+        first=tokens[start + 1],
+        last=tokens[end - 1],
         inside=tokens[start - 3].text.lower() if start > 2 and tokens[start - 2].text == "(" else "",  # noqa: PLR2004
         then=tokens[after].text if after < len(tokens) else "",
         within_group="GROUP" in clauses,

@@ -35,6 +35,15 @@ def _sorted(call: Call) -> bool:
     return call.inside in _SORTING and call.then in ({")", ","} if call.inside == "sort_array" else {")"})
 
 
+_NO_UNIT = "has a unit that is none of Spark's, in quotes"
+_UNITS = names("year yyyy yy quarter month mon mm week day dd hour minute second millisecond microsecond")
+
+
+def _is_unit(token: Token) -> bool:
+    # sqlglot reads 'D' as DAY; Spark answers NULL.
+    return token.token_type is TokenType.STRING and token.text.lower() in _UNITS
+
+
 # From DESCRIBE FUNCTION EXTENDED of Spark 4.3: all that it calls non-deterministic, and all that answers from
 # the clock, the session, the files' layout or the outside. A bucket computed again must come out the same.
 REFUSALS = (
@@ -125,15 +134,15 @@ REFUSALS = (
     ),
     Refusal(
         names("date_trunc"),
-        "has a unit that is not quoted text",
-        "quote it, as in date_trunc('hour', x)",
-        unless=lambda call: call.first is TokenType.STRING,
+        _NO_UNIT,
+        "write one of them, as in date_trunc('hour', x)",
+        unless=lambda call: _is_unit(call.first),
     ),
     Refusal(
         names("trunc"),
-        "has a unit that is not quoted text",
-        "quote it, as in trunc(x, 'MM')",
-        unless=lambda call: call.last is TokenType.STRING,
+        _NO_UNIT,
+        "write one of them, as in trunc(x, 'MM')",
+        unless=lambda call: _is_unit(call.last),
     ),
     Refusal(names("identifier"), "names a table or column by a computed text", "write the name itself"),
 )

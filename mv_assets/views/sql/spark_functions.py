@@ -24,6 +24,12 @@ AGGREGATES = names(
     """
 )
 
+# What makes several rows of one.
+GENERATORS = names(
+    "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode "
+    "variant_explode_outer"
+)
+
 # A function that Spark does not bring along may read anything and return anything.
 BUILT_IN = AGGREGATES | names(
     """

@@ -149,16 +149,16 @@ CONDITIONS: dict[str, tuple[Both, ...]] = {
     "f": (same("$f > 5"), same("$f IS NOT NULL")),
     "fare": (same("$fare > 10"), same("$fare IS NULL"), same("$fare < 3.25"), same("$fare BETWEEN 1 AND 20")),
 }  # fmt: skip
-_CENTS = "CAST(sum({0}) * 100 AS HUGEINT) * 10000"
-_HALF_UP = (
-    f"(CASE WHEN count({{0}}) > 0 THEN CAST(sign({_CENTS}) * ((2 * abs({_CENTS}) + count({{0}})) // "
-    "(2 * count({0}))) AS DECIMAL(30, 0)) * 0.000001::DECIMAL(7, 6) END)"
+# Spark averages decimals of few digits as doubles, and rounds what those look like written out.
+_MEAN = (
+    "CAST(CAST(CAST(sum({0}) * 100 AS DOUBLE) / nullif(count({0}), 0)::DOUBLE / 100::DOUBLE AS VARCHAR) "
+    "AS DECIMAL(14, 6))"
 )
 
 
 def mean_of_decimals(argument: Both) -> Both:
     """AVG as Spark rounds it; DuckDB's is a float."""
-    return Both(f"avg({argument.spark})", _HALF_UP.format(argument.duck))
+    return Both(f"avg({argument.spark})", _MEAN.format(argument.duck))
 
 
 def conditional(aggregate: Both, condition: Both) -> Both:
