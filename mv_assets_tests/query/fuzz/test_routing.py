@@ -24,7 +24,7 @@ from mv_assets_tests.query.fuzz.world import World
 SEED = os.environ.get("MV_ASSETS_FUZZ_SEED")
 WORLDS = int(os.environ.get("MV_ASSETS_FUZZ_WORLDS", "3"))
 QUERIES = int(os.environ.get("MV_ASSETS_FUZZ_QUERIES", "684"))
-MOMENTS = 4
+MOMENTS = 3
 _MOST_TOLD = 5
 Record = Callable[[str, object], None]
 

@@ -145,14 +145,15 @@ class World:
 
     def step(self) -> None:
         """Some things happen, and perhaps some views are refreshed."""
-        next(self._sure)()
+        for _ in range(2):
+            next(self._sure)()
         happen: list[tuple[Callable[[], None], int]] = [
             (self.late, 4), (self.correct, 4), (self.delete, 3), (self.clear_day, 1), (self.force, 3),
             (self.fail, 1), (self.next_day, 2), (self.rename_zones, 1), (self.look, 2),
             (self.refresh_some, 5), (self.refresh, 2), (self.same_again, 1),
         ]  # fmt: skip
         actions, weights = zip(*happen, strict=True)
-        for action in self.random.choices(actions, weights, k=self.random.randint(2, 4)):
+        for action in self.random.choices(actions, weights, k=self.random.randint(1, 3)):
             action()
 
     def _say(self, what: str) -> None:
