@@ -5,34 +5,19 @@ Without `sparks`, DuckDB computes the views: files are as real, and the tests of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import duckdb
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import sqlglot
 
 from mv_assets.buckets import DAY
 from mv_assets.refresh.garbage import Garbage, Report
 from mv_assets.refresh.generations import Warehouse, new_generation
-from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Report as RefreshReport
-from mv_assets.refresh.refresher import Scope
-from mv_assets.refresh.watch import Outlook
-from mv_assets.state.model import (
-    BUCKET,
-    Attempt,
-    Generation,
-    Outcome,
-    PartitionRow,
-    SecondLook,
-    Sight,
-    Staged,
-)
-from mv_assets_tests.lake import Lake, day, news_of, sights_of
+from mv_assets.refresh.place import Place
+from mv_assets.state.model import Attempt, Generation, PartitionRow
+from mv_assets_tests.duck import DuckEngine, DuckPlace
+from mv_assets_tests.lake import day
 from mv_assets_tests.refinery import Refinery
 from mv_assets_tests.state.faults import Dump, dump
 
@@ -43,46 +28,13 @@ GRACE = 60_000
 class Yard(Refinery):
     sparks: bool = False
 
-    def run(self, *names: str, scope: Scope | None = None) -> dict[str, RefreshReport]:
+    def place(self) -> Place:
         if self.sparks:
-            return super().run(*names, scope=scope)
-        self.converge()
-        return {}
-
-    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
-        return Lake.carry_out(self, outlook)
-
-    def compute(
-        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
-    ) -> dict[int, Outcome | str]:
-        """Register, stage with DuckDB, look again and commit."""
-        news, view, generation = news_of(outlook), outlook.view, new_generation()
-        attempt = Attempt(generation, outlook.header.version, work.buckets)
-        self.manager.register(view.declaration, attempt)
-        used = {b: news.sights.segments(news.seen[b]) for b in attempt.buckets}
-        files = sorted({str(self.folder / "events" / s.name) for each in used.values() for s in each})
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({files})")
-            sql = sqlglot.transpile(view.declared.sql, "spark", "duckdb")[0]
-            rows = connection.sql(
-                f"SELECT * FROM ({sql}) ORDER BY {view.declared.time_column}"
-            ).to_arrow_table()
-        times = rows[view.declared.time_column].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
-        buckets = pa.array([view.buckets.floor(time) for time in times], pa.int64())
-        rows = rows.append_column(BUCKET, buckets)
-        rows = rows.filter(pc.is_in(buckets, pa.array(attempt.buckets, pa.int64())))
-        with self.plain.create(f"{view.name}/{generation}/part-0.parquet") as out:
-            pq.write_table(rows, out)
-        contents = self.plain.contents(view.name, generation)
-        staged = {b: Staged(contents.rows[b], contents.bytes[b], 1, tuple(used[b])) for b in attempt.buckets}
-
-        def look_again() -> SecondLook:
-            now = sights_now() if sights_now else sights_of(self.dry(view.name))
-            return SecondLook({b: now[b] for b in attempt.buckets})
-
-        decided = self.manager.commit(view.declaration, attempt, staged, look_again, contents.files)
-        return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}
+            return super().place()
+        engine: Any = DuckEngine()
+        return DuckPlace(
+            self.catalog, self.tables, self.store, self.manager, engine, self.warehouse, self.clock
+        )
 
     @property
     def plain(self) -> Warehouse:
