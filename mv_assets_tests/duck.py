@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -22,6 +23,12 @@ from mv_assets.refresh.staging import Alike, Groups
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View
+
+
+@cache
+def _duck() -> duckdb.DuckDBPyConnection:
+    """One a process: to start one takes longer than what is asked of it."""
+    return duckdb.connect(config={"threads": 1})
 
 
 class DuckEngine:
@@ -52,11 +59,11 @@ class DuckStage:
 
     def _rows(self, tables: Mapping[str, Sequence[str]], buckets: Sequence[int]) -> pa.Table:
         view, time = self.view, self.view.declared.time_column
-        with duckdb.connect() as connection:
+        with _duck().cursor() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             for name, files in tables.items():
                 read = f"read_parquet({list(files)}, union_by_name = true)"
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM {read}")
             sql = sqlglot.transpile(view.declared.sql, "spark", "duckdb")[0]
             rows = connection.sql(f"SELECT * FROM ({sql}) ORDER BY {time}").to_arrow_table()
         times = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
@@ -80,7 +87,7 @@ class DuckSources(Sources):
         return DuckStage(sights.view, dimensions, files, self._create)
 
     def _root(self, listing: Listing) -> str:
-        return self.catalog.tables[listing.table].path
+        return self.catalog.tables[listing.table].path or ""
 
     def _create(self, place: str) -> Any:
         return self.warehouse.create(place.removeprefix(f"{self.warehouse.root}/"))

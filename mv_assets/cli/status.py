@@ -36,11 +36,16 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
         print_json({"views": [_json(view, snapshot, now) for view, snapshot in found]})
     else:
         _print(found, now)
-    if any(
-        snapshot is not None and (health.failures(snapshot) or health.broken(snapshot))
-        for _, snapshot in found
-    ):
+    if any(snapshot is not None and _troubled(view, snapshot, now) for view, snapshot in found):
         ctx.exit(1)
+
+
+def _troubled(view: View, snapshot: Snapshot, now: int) -> bool:
+    return bool(health.failures(snapshot) or health.broken(snapshot) or _stall(view, snapshot, now))
+
+
+def _stall(view: View, snapshot: Snapshot, now: int) -> str | None:
+    return health.stall(snapshot, view.declared.buffer, view.declared.stall_after, now)
 
 
 def _snapshot(store: Store | None, view: View) -> Snapshot | None:
@@ -88,6 +93,9 @@ def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
         out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {escape(why)}")
     for broken in health.broken(snapshot)[:_MOST_FAILURES]:
         out.print(f"  [bold red]{show.failed()}[/] {escape(broken)}")
+    stall = _stall(view, snapshot, now)
+    if stall is not None:
+        out.print(f"  [bold red]{show.failed()}[/] {escape(stall)}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()
@@ -106,14 +114,18 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
     }
     if snapshot is None:
         return result
-    counts = health.counts(snapshot)
-    return result | {
-        "version": snapshot.header.version,
-        "watermark": iso(snapshot.header.watermark),
-        "lag_seconds": health.lag(snapshot.header, now) / 1000,
-        "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
-        "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
-    }
+    counts, stall = health.counts(snapshot), _stall(view, snapshot, now)
+    return (
+        result
+        | ({} if stall is None else {"stalled": stall})
+        | {
+            "version": snapshot.header.version,
+            "watermark": iso(snapshot.header.watermark),
+            "lag_seconds": health.lag(snapshot.header, now) / 1000,
+            "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
+            "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
+        }
+    )
 
 
 def _bucket(snapshot: Snapshot, bucket: int) -> dict[str, Any]:

@@ -66,12 +66,19 @@ def no_stale_buckets(view: View, snapshot: Snapshot) -> Verdict:
     return Verdict("no_stale_buckets", not stale, says, dg.AssetCheckSeverity.WARN, metadata)
 
 
-def fresh(view: View, header: Header, now: int) -> Verdict:
+def fresh(view: View, header: Header, now: int, stall: str | None) -> Verdict:
     lag, most = health.lag(header, now), view.declared.max_staleness
     late = most is not None and lag > most
     allowed = "no max_staleness is declared" if most is None else f"{duration(most)} are allowed"
     says = f"complete through {iso(header.watermark)}, {duration(lag)} behind; {allowed}"
-    return Verdict("fresh", not late, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
+    if stall is not None:
+        says = f"{stall}; {says}"
+    good = not late and stall is None
+    return Verdict("fresh", good, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
+
+
+def stall(view: View, snapshot: Snapshot, now: int) -> str | None:
+    return health.stall(snapshot, view.declared.buffer, view.declared.stall_after, now)
 
 
 def unusable(error: Exception) -> Verdict:
@@ -99,7 +106,9 @@ def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefini
     by_map: dict[str, Callable[[Snapshot], Verdict]] = {
         "no_stale_buckets": lambda snapshot: no_stale_buckets(view, snapshot),
         "no_failed_buckets": lambda snapshot: no_failed_buckets(view, snapshot),
-        "fresh": lambda snapshot: fresh(view, snapshot.header, deployment.now()),
+        "fresh": lambda snapshot: fresh(
+            view, snapshot.header, deployment.now(), stall(view, snapshot, deployment.now())
+        ),
     }
     return [
         *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),
@@ -110,7 +119,7 @@ def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefini
 _ABOUT = {
     "no_stale_buckets": "Every bucket was computed from what its base table holds now.",
     "no_failed_buckets": "No bucket, and no file of its tables, waits for a person.",
-    "fresh": "The view is complete up to its `max_staleness`.",
+    "fresh": "The view is complete up to its `max_staleness`, and nothing waits longer than `stall_after`.",
     "matches_base": f"{_SAMPLE} buckets, computed once more, have the rows that are stored.",
 }
 

@@ -176,7 +176,8 @@ class Watching:
     def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
         memory, header = self._tick.memory, outlook.header
-        fresh = checks.fresh(view, header, self._place.clock())
+        stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
+        fresh = checks.fresh(view, header, self._place.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed}"
         since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
@@ -191,13 +192,16 @@ class Watching:
         )
         self._tick.events += found
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
-        self._tell_checks(view, verdicts, occasion)
+        if self._tell_checks(view, verdicts, occasion) and stall is not None:
+            self._context.log.warning("%s: %s", view.name, stall)
 
-    def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> None:
+    def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""
-        if self._tick.memory.checked.get(view.name) != occasion:
-            self._tick.memory.checked[view.name] = occasion
-            self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
+        if self._tick.memory.checked.get(view.name) == occasion:
+            return False
+        self._tick.memory.checked[view.name] = occasion
+        self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
+        return True
 
     def _say(self, view: View, error: MvError) -> None:
         self._context.log.error("%s: %s", view.name, error)

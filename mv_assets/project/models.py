@@ -114,6 +114,8 @@ class MaterializedView(_Declared):
     """How long after its end a bucket is first computed."""
     max_staleness: Duration | None = None
     """Bounded reads refuse the view when it lags further behind than this."""
+    stall_after: Duration = 3_600_000
+    """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""

@@ -58,7 +58,8 @@ def look(
         end, recheck = min(end, header.watermark - 1), now
     broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
-    return Look(sights.version, as_of, now, end, marks, recheck, broken, rest)
+    unserved = _unserved(snapshot, marks, end)
+    return Look(sights.version, as_of, now, end, marks, recheck, broken, rest, unserved)
 
 
 def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
@@ -78,10 +79,28 @@ def _rest(snapshot: Snapshot) -> Rest | None:
     header, rows = snapshot.header, snapshot.rows
     if any(rules.effective_state(row, header) is not State.VALID for row in rows.values()):
         return None
-    vacant = header.watermark
-    while vacant in rows:
-        vacant = header.buckets.next(vacant)
-    return Rest(vacant)
+    return Rest(_vacant(snapshot))
+
+
+def _unserved(snapshot: Snapshot, marks: Iterable[int], end: int | None) -> int | None:
+    """The oldest bucket that could be computed and is not, though no attempt on it failed."""
+    header, failed = snapshot.header, snapshot.attempts
+    waiting = {b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE}
+    waiting -= {bucket for bucket in waiting if snapshot.rows[bucket].frozen}
+    vacant = _vacant(snapshot)
+    if end is not None and header.buckets.next(vacant) <= end + 1:
+        waiting.add(vacant)
+    return min(
+        (b for b in waiting.union(marks) if b not in failed or failed[b].last_error is None), default=None
+    )
+
+
+def _vacant(snapshot: Snapshot) -> int:
+    """The first bucket at or above W that has no row."""
+    vacant = snapshot.header.watermark
+    while vacant in snapshot.rows:
+        vacant = snapshot.header.buckets.next(vacant)
+    return vacant
 
 
 def _marks(

@@ -22,6 +22,7 @@ from mv_assets.state.model import (
     Rest,
     Segment,
     State,
+    Unserved,
 )
 
 Record = Mapping[str, Any]
@@ -174,6 +175,7 @@ def look(record: Record) -> LookRecord:
         record["recheck_at"],
         tuple(json.loads(record["broken"])),
         None if record["vacant"] is None else Rest(record["vacant"]),
+        None if record["unserved"] is None else Unserved(record["unserved"], record["unserved_since"]),
     )
 
 
@@ -185,6 +187,8 @@ def look_columns(value: LookRecord) -> dict[str, Any]:
         "recheck_at": value.recheck_at,
         "broken": _json(value.broken),
         "vacant": None if value.rest is None else value.rest.vacant,
+        "unserved": None if value.unserved is None else value.unserved.bucket,
+        "unserved_since": None if value.unserved is None else value.unserved.since,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from mv_assets.buckets import duration
 from mv_assets.state import rules
 from mv_assets.state.model import Header, PartitionRow, Snapshot, State
 
@@ -49,6 +50,22 @@ def failures(snapshot: Snapshot) -> dict[int, str]:
 def broken(snapshot: Snapshot) -> tuple[str, ...]:
     """Files that the last look could not use."""
     return () if snapshot.look is None else snapshot.look.broken
+
+
+def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None:
+    """What to say of a bucket that waits longer than it should though nothing failed: nobody serves it."""
+    header, unserved = snapshot.header, None if snapshot.look is None else snapshot.look.unserved
+    if unserved is None or condition(snapshot, unserved.bucket) in ("failed", "frozen", State.VALID.value):
+        return None
+    waits = now - max(unserved.since, header.buckets.next(unserved.bucket) + buffer)
+    if waits <= longest:
+        return None
+    key, view = header.buckets.key(unserved.bucket), header.view
+    return (
+        f"stalled: {key} has been due for {duration(waits)} and is not computed, though nothing failed; see that "
+        f"Dagster's daemon runs and its queue moves, or run `mv-assets refresh {view}`; "
+        f"`mv-assets explain {view} {key}` says what it waits for"
+    )
 
 
 def lag(header: Header, now: int) -> int:

@@ -85,8 +85,11 @@ class PartitionManager:
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
             after, marked = self._mark(tx, before, seen, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
+            unserved = rules.unserved(tx.look(), look)
             tx.put_look(
-                LookRecord(look.table_version, covers, look.at, look.recheck_at, look.broken, look.rest)
+                LookRecord(
+                    look.table_version, covers, look.at, look.recheck_at, look.broken, look.rest, unserved
+                )
             )
             return marked
 

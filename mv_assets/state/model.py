@@ -212,6 +212,16 @@ class Look:
     # Files that can't be used, each with its reason.
     broken: tuple[str, ...] = ()
     rest: Rest | None = None
+    # The oldest bucket that could be computed and is not, though no attempt on it failed.
+    unserved: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A bucket that could be computed and is not, though no attempt on it failed; and since when looks see it."""
+
+    bucket: int
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +241,7 @@ class LookRecord:
     recheck_at: int | None
     broken: tuple[str, ...] = ()
     rest: Rest | None = None
+    unserved: Unserved | None = None
 
 
 @dataclass(frozen=True, slots=True)

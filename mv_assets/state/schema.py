@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from mv_assets.errors import SchemaTooNew
 
-VERSION = 2
+VERSION = 3
 
 _metadata = MetaData()
 
@@ -136,6 +136,8 @@ look = Table(
     Column("recheck_at", BigInteger),
     Column("broken", Text, nullable=False),
     Column("vacant", BigInteger),
+    Column("unserved", BigInteger),
+    Column("unserved_since", BigInteger),
 )
 
 inventory = Table(
@@ -162,8 +164,14 @@ def _broken_files(connection: Connection) -> None:
         table.create(connection)
 
 
+def _unserved_buckets(connection: Connection) -> None:
+    """Looks tell of what waits to be computed; the next one does."""
+    look.drop(connection)
+    look.create(connection)
+
+
 # From the version before the key to the key; each runs inside the transaction that raises the version.
-MIGRATIONS: Mapping[int, Migration] = {2: _broken_files}
+MIGRATIONS: Mapping[int, Migration] = {2: _broken_files, 3: _unserved_buckets}
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
 _ADVISORY_LOCK = 0x6D765F617373

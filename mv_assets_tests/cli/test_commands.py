@@ -289,6 +289,17 @@ def test_mark_does_not_put_another_definition_in_force_by_the_way(filled: Lake) 
     assert filled.rows() == rows
 
 
+def test_status_reports_a_stall_and_exits_with_1(filled: Lake) -> None:
+    filled.view(stall_after="0s")
+    filled.day(4)
+    with filled.driver() as driver:
+        driver.outlook("daily")
+    said = filled.said("status", code=1)
+    assert "stalled: 2024-01-04 has been due for" in said
+    assert "or run `mv-assets refresh daily`" in said
+    assert "2024-01-04" in filled.json("status", code=1)["views"][0]["stalled"]
+
+
 def test_status_names_a_file_that_holds_the_watermark_and_exits_with_1(filled: Lake) -> None:
     (filled.root / "trips/noise.parquet").write_bytes(b"no parquet")
     with filled.driver() as driver:

@@ -395,3 +395,22 @@ def test_reading_that_takes_too_long_goes_on_at_the_next_tick(
             assert not found.run_requests
             assert f"1 of {5 - read} new files" in str(found.skip_reason)
     assert asked(made) == ["v 1970-01-01..1970-01-04"]
+
+
+def test_a_stall_is_a_failing_check_and_a_line_in_the_log(
+    office: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = office(table={"settle": "0s"})
+    today(made)
+    (request,) = made.tick().run_requests or ()
+    queue(made, request)
+    made.refinery.clock.now += 59 * MINUTE
+    made.tick()
+    quiet = made.check("v", "fresh")
+    made.refinery.clock.now += 2 * MINUTE
+    made.tick()
+    stalled = made.check("v", "fresh")
+    assert (quiet is not None, stalled is not None) == (True, True)
+    assert (quiet.passed, stalled.passed) == (True, False)  # type: ignore[union-attr]
+    assert "stalled: 1970-01-01 has been due for 1h" in str(stalled.description)  # type: ignore[union-attr]
+    assert "see that Dagster's daemon runs" in caplog.text

@@ -27,6 +27,7 @@ from mv_assets.state.rules.work import (
     idle,
     retry_delay,
     standing,
+    unserved,
 )
 
 __all__ = [
@@ -59,5 +60,6 @@ __all__ = [
     "see_source",
     "standing",
     "start_view",
+    "unserved",
     "written",
 ]

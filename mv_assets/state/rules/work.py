@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from mv_assets.state.model import EMPTY, AttemptRecord, Header, Inputs, LookRecord, PartitionRow, Sight, State
+from mv_assets.state.model import (
+    EMPTY,
+    AttemptRecord,
+    Header,
+    Inputs,
+    Look,
+    LookRecord,
+    PartitionRow,
+    Sight,
+    State,
+    Unserved,
+)
 from mv_assets.state.rules.marks import revert
 from mv_assets.state.rules.watermark import effective_state
 
@@ -89,6 +100,14 @@ def abandoned(record: AttemptRecord) -> AttemptRecord | None:
 def retry_delay(attempts: int, first_ms: int = 10_000, longest_ms: int = 3_600_000) -> int:
     """Backoff after the given number of failed attempts: doubling, bounded."""
     return min(first_ms << min(max(attempts - 1, 0), 40), longest_ms)
+
+
+def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
+    """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
+    if look.unserved is None:
+        return None
+    seen = None if before is None else before.unserved
+    return seen if seen is not None and seen.bucket == look.unserved else Unserved(look.unserved, look.at)
 
 
 def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:

@@ -1,0 +1,117 @@
+"""Every operation, at every call to database or disk, with every fault: after a restart everything is right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from mv_assets.errors import MvError
+from mv_assets.state import retry
+from mv_assets_tests.harness import Clock
+from mv_assets_tests.lake import day, through
+from mv_assets_tests.matrix import files, statements
+from mv_assets_tests.matrix.faults import Killed, Kind, Process, Site
+from mv_assets_tests.matrix.operations import OPERATIONS, Operation
+from mv_assets_tests.matrix.world import World
+from mv_assets_tests.refresh.yard import Yard
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever tries again does so at once, and gives up after a few times."""
+    profile = retry.Profile(6, 0, 0)
+    monkeypatch.setattr(retry.Retry.__init__, "__defaults__", (profile, profile, lambda _seconds: None))
+
+
+@pytest.fixture
+def world(tmp_path: Path, state_url: str) -> World:
+    """Four days, up to date, in two generations."""
+    made = World(tmp_path / "site", state_url, Clock(time.time_ns() // 1_000_000 + 3_600_000))
+    with made.deployment() as yard:
+        yard.write("names.parquet", through(0), 1, table="names")
+        for first in (0, 2):
+            yard.days(first, first + 1)
+            yard.run()
+    return made
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_whatever_happens_during(
+    name: str, world: World, record_property: Callable[[str, object], None]
+) -> None:
+    operation = OPERATIONS[name]
+    with world.deployment() as yard:
+        operation.before(yard)
+    world.keep()
+    sites = calls(world, operation)
+    combinations = [(site, kind) for site in sites for kind in site.kinds]
+    for site, kind in combinations:
+        try:
+            happen(world, operation, site, kind)
+        except BaseException as error:
+            error.add_note(f"{name}: {site} {kind}")
+            raise
+    database = world.url.partition(":")[0].partition("+")[0]
+    record_property("proved", f"faults: {name} on {database}: {len(combinations)} at {len(sites)} calls")
+
+
+def calls(world: World, operation: Operation) -> list[Site]:
+    """The sites that the operation comes by when nothing happens; and that it is right then."""
+    process = Process()
+    with process_of(world, operation, process) as yard:
+        operation.do(yard)
+    check(world, operation)
+    assert len(process.sites) > 5
+    return list(process.sites)
+
+
+def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
+    process, said = Process(site, kind, meanwhile=lambda apart: others_work(world, apart=apart)), True
+    try:
+        with process_of(world, operation, process) as yard:
+            operation.do(yard)
+    except (MvError, Killed):
+        said = False
+    assert process.happened
+    if said and kind is not Kind.DELAY:
+        with world.deployment() as yard:
+            assert operation.done(yard), "it said that it had done it"
+    check(world, operation)
+
+
+@contextmanager
+def process_of(world: World, operation: Operation, process: Process) -> Iterator[Yard]:
+    """The world as it was, and a process in it; of one that starts cold, from its very beginning."""
+    world.restore()
+    if operation.cold:
+        world.clear()
+    with ExitStack() as held:
+        if not operation.cold:
+            yard = held.enter_context(world.deployment())
+        held.enter_context(statements.faulty(process))
+        held.enter_context(files.faulty(process))
+        if operation.cold:
+            yard = held.enter_context(world.deployment())
+        yield yard
+
+
+def others_work(world: World, *, apart: bool) -> None:
+    """Time passes, and where the call leaves them room a file arrives, and a peer does all there is to do."""
+    world.clock.now += 120_000
+    if apart:
+        with world.deployment() as peer:
+            peer.write("meanwhile.parquet", [day(0)], 1)
+            peer.run()
+            peer.gc("v")
+
+
+def check(world: World, operation: Operation) -> None:
+    world.views = operation.views
+    with world.deployment() as yard:
+        operation.after(yard)
+    world.heal()
+    world.check()

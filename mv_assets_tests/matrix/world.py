@@ -1,0 +1,133 @@
+"""A lake, its state and its warehouse, put back before each combination; and what must hold after it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine, insert, inspect, text
+
+from mv_assets.buckets import DAY
+from mv_assets.project import MaterializedView
+from mv_assets.state import rules, schema
+from mv_assets.state.model import GenerationState, Operation, State
+from mv_assets.state.store import Store
+from mv_assets_tests.harness import Clock
+from mv_assets_tests.lake import view
+from mv_assets_tests.refresh.yard import Yard
+from mv_assets_tests.state.faults import Dump, dump
+
+NAMED = (
+    "SELECT date_trunc('hour', events.at) AS hour, count(*) AS n, count(names.x) AS named "
+    "FROM events LEFT JOIN names ON events.x = names.x GROUP BY ALL"
+)
+DAYS = 4
+VIEWS = (view(), view("j", sql=NAMED, dimensions=["names"]))
+_LATE = 25 * 3_600_000
+
+
+@dataclass
+class World:
+    """Two views over a few days, the second with a dimension."""
+
+    folder: Path
+    url: str
+    clock: Clock
+    views: tuple[MaterializedView, ...] = VIEWS
+    _kept: tuple[Dump, int] | None = field(default=None, init=False)
+
+    @property
+    def _template(self) -> Path:
+        return self.folder.with_name("kept")
+
+    def keep(self) -> None:
+        """What `restore` brings back."""
+        shutil.rmtree(self._template, ignore_errors=True)
+        shutil.copytree(self.folder, self._template)
+        self._kept = dump(self.url), self.clock.now
+
+    def restore(self) -> None:
+        """Everything as it was kept; files are new files with the old content."""
+        assert self._kept is not None
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._template, self.folder)
+        rows, self.clock.now = self._kept
+        engine = create_engine(self.url)
+        with engine.begin() as connection:
+            for table in reversed(schema.schema.metadata.sorted_tables):
+                connection.execute(table.delete())
+            for table in schema.schema.metadata.sorted_tables:
+                names = [column.name for column in table.columns]
+                if rows[table.name]:
+                    connection.execute(
+                        insert(table), [dict(zip(names, row, strict=True)) for row in rows[table.name]]
+                    )
+        engine.dispose()
+
+    def clear(self) -> None:
+        """No state and no data, as on the first day."""
+        shutil.rmtree(self.folder / "lake" / "warehouse")
+        engine = create_engine(self.url)
+        with engine.begin() as connection:
+            for name in inspect(connection).get_table_names():
+                connection.execute(text(f'DROP TABLE "{name}"'))
+        engine.dispose()
+
+    @contextmanager
+    def deployment(self) -> Iterator[Yard]:
+        """A process that has just started."""
+        store = Store(self.url, now=self.clock)
+        try:
+            yield Yard(self.folder / "lake", store, self.views, dimensions=("names",), clock=self.clock)
+        finally:
+            store.close()
+
+    def heal(self) -> None:
+        """What a restart does: rounds of refresh and gc, as the time passes that they wait for."""
+        with self.deployment() as yard:
+            for _ in range(2):
+                yard.run()
+                yard.later(_LATE)
+                for name in yard.store.views():
+                    yard.gc(name)
+
+    def check(self) -> None:
+        """Nothing torn, lost, double, stuck or left over."""
+        with self.deployment() as yard:
+            versions = {name: yard.version(name) for name in yard.store.views()}
+            yard.run()
+            assert versions == {name: yard.version(name) for name in yard.store.views()}, "it does not rest"
+            yard.check()
+            for name in versions:
+                self._check_map(yard, name)
+
+    def _check_map(self, yard: Yard, name: str) -> None:
+        snapshot, registered = yard.snapshot(name), yard.registered(name)
+        assert snapshot.attempts == {}, f"{name}: attempts that never ended: {snapshot.attempts}"
+        states = {rules.effective_state(row, snapshot.header) for row in snapshot.rows.values()}
+        assert states == {State.VALID}, f"{name}: {states}"
+        assert snapshot.header.watermark == DAYS * DAY, f"{name}: W = {snapshot.header.watermark}"
+        named = {row.generation for row in snapshot.rows.values() if row.generation is not None}
+        assert {g.id for g in registered.values() if g.state is GenerationState.LIVE} == named
+        assert registered.keys() == named, f"{name}: generations nobody needs are still registered"
+        left = yard.folders(name) - named
+        assert not left, f"{name}: left in the warehouse: {left}"
+        with yard.store.read(name) as reader:
+            events = reader.events(most=10_000)[::-1]
+            assert reader.leases() == [], f"{name}: leases"
+        versions = sorted({event.version for event in events})
+        assert versions == list(range(1, snapshot.header.version + 1)), f"{name}: versions {versions}"
+        _check_no_double(name, events)
+
+
+def _check_no_double(name: str, events: list[Any]) -> None:
+    """A bucket that was VALID is not committed again, unless something made it STALE first."""
+    commits = {Operation.APPEND, Operation.OVERWRITE, Operation.DELETE}
+    again = [
+        e for e in events if e.operation in commits and e.before is State.VALID and e.after is State.VALID
+    ]
+    assert not again, f"{name}: committed twice: {again}"

@@ -1,0 +1,102 @@
+"""A silent stop: something is due, nothing failed, and nobody computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mv_assets.state import health
+from mv_assets.state.model import Attempt
+from mv_assets_tests.lake import day, view
+from mv_assets_tests.modelled import DAY
+from mv_assets_tests.refresh.yard import Yard
+
+Yards = Callable[..., Yard]
+HOUR = 3_600_000
+
+
+def stall(yard: Yard, buffer: int = 0) -> str | None:
+    """What a look finds and `status` says."""
+    yard.look()
+    return health.stall(yard.snapshot(), buffer, HOUR, yard.clock())
+
+
+def test_input_ahead_of_w_that_nobody_computes_is_a_stall(yard: Yards) -> None:
+    made = yard()
+    made.days(0, 1)
+    assert stall(made) is None
+    made.later(HOUR)
+    assert stall(made) is None
+    made.later(1)
+    said = stall(made)
+    assert said is not None
+    assert "1970-01-01 has been due for 1h" in said
+    assert "mv-assets refresh v" in said
+    made.run()
+    assert stall(made) is None
+
+
+def test_progress_is_no_stall_however_much_is_left(yard: Yards) -> None:
+    made = yard(view(max_buckets_per_run=1))
+    made.days(0, 1, 2, 3)
+    for number in range(3):
+        assert stall(made) is None
+        made.later(HOUR)
+        made.run_only(number)
+    assert stall(made) is None
+    made.later(HOUR + 1)
+    assert stall(made) is not None
+
+
+def test_a_repair_that_nobody_makes_is_a_stall_too(yard: Yards) -> None:
+    made = yard()
+    made.days(0, 1)
+    made.run()
+    made.later(DAY)
+    assert stall(made) is None
+    made.write("late.parquet", [day(1)])
+    assert stall(made) is None
+    made.later(HOUR + 1)
+    said = stall(made)
+    assert said is not None
+    assert "1970-01-02" in said
+
+
+def test_what_failed_says_so_itself_and_hides_no_stall_behind_it(yard: Yards) -> None:
+    made = yard()
+    made.days(0, 1)
+    outlook = made.look()
+    (work,) = outlook.plan().work
+    failed = Attempt("g", outlook.header.version, work.buckets[:1])
+    made.manager.register(outlook.view.declaration, failed)
+    made.manager.fail(outlook.view.declaration, failed, {0: "no memory"})
+    made.look()
+    made.later(HOUR + 1)
+    said = stall(made)
+    assert said is not None
+    assert "1970-01-02" in said
+    made.run_only(1)
+    assert stall(made) is None
+    made.later(DAY)
+    assert stall(made) is None
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_the_buffer_is_no_stall(yard: Yards, late: int) -> None:
+    made = yard(view(buffer="2d"))
+    made.clock.now = 2 * DAY
+    made.days(0)
+    assert stall(made) is None
+    made.clock.now = 3 * DAY + HOUR + late
+    assert (stall(made, buffer=2 * DAY) is not None) == bool(late)
+
+
+def test_frozen_buckets_wait_for_a_person_and_are_no_stall(yard: Yards) -> None:
+    made = yard(view(on_base_delete="freeze"))
+    made.days(0, 1)
+    made.run()
+    made.remove("day-0.parquet")
+    made.look()
+    made.later(HOUR + 1)
+    assert stall(made) is None
