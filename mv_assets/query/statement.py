@@ -77,23 +77,16 @@ def statement_of(text: str, known: Collection[str]) -> Statement:
         first = short(parsed.tokens[0].text)
         raise QueryRefused(f"the query is not a SELECT, it starts with {first}; only SELECT is answered")
     try:
-        _refuse(tree, text, parsed.tokens)
+        _refuse(tree, parsed.tokens)
         tables = tuple(_tables(tree, {name.lower() for name in known}))
     except SQLGLOT_ERRORS:
         raise QueryRefused("the query can't be understood; write it with fewer levels") from None
     if not tables:
         raise QueryRefused(f"the query reads no table; the project has {', '.join(sorted(known))}")
-    return Statement(_ended(text, parsed.tokens), tree, parsed.tokens, tables)
+    return Statement(parsed.bare, tree, parsed.tokens, tables)
 
 
-def _ended(text: str, tokens: tuple[Token, ...]) -> str:
-    """The text up to its last token, without what ends a statement."""
-    return text[: tokens[-1].end + 1]
-
-
-def _refuse(tree: exp.Expr, text: str, tokens: tuple[Token, ...]) -> None:
-    # As they are written: sqlglot takes some words for names that are none to Spark.
-    texts = [text[token.start : token.end + 1].upper() for token in tokens]
+def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
     for node in tree.walk():
         for kinds, why in _REFUSED:
             if isinstance(node, kinds):
@@ -107,9 +100,6 @@ def _refuse(tree: exp.Expr, text: str, tokens: tuple[Token, ...]) -> None:
             name = str(node.name)
             if name.lower() not in BUILT_IN and name.lower() not in _OUTSIDE:
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
-    for before, table, after in zip(("", *texts), texts, texts[1:], strict=False):
-        if table == "TABLE" and before not in (".", "AS") and (after.isidentifier() or after.startswith("`")):
-            raise QueryRefused(f"TABLE {after} is a query of its own; write SELECT * FROM it")
     outside = {call.name for call in calls(tokens)} & _OUTSIDE
     if outside:
         raise QueryRefused(
@@ -126,10 +116,7 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
     # Those that a WITH defines are not among them.
     for table in resolver.tables:
         if not isinstance(table.this, exp.Identifier):
-            function = str(
-                table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
-            )
-            if function.lower() not in _TABLE_FUNCTIONS:
+            if _function(table.this) not in _TABLE_FUNCTIONS:
                 raise QueryRefused(f"{short(table.sql('spark'))} is not a table of the project")
             continue
         if table.db or table.catalog:
@@ -147,6 +134,13 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
         _place(table)
         found.append(table)
     return found
+
+
+def _function(node: exp.Expr) -> str:
+    """What is called in place of a table; nothing where that is no call."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
 def _place(table: exp.Table) -> tuple[int, int]:
