@@ -28,7 +28,7 @@ _FIXED = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     # Nor can SQL name a file in place of a table.
-    "spark.sql.runSQLonFiles": "false",
+    "spark.sql.runSQLOnFiles": "false",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # A file that should have ids and has none would else be all nulls.

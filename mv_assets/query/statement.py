@@ -10,15 +10,14 @@ from sqlglot.tokenizer_core import Token
 
 from mv_assets.errors import QueryRefused
 from mv_assets.views.sql import Source
-from mv_assets.views.sql.calls import calls
 from mv_assets.views.sql.columns import Resolver
+from mv_assets.views.sql.functions import reads_outside
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
-from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS, names
+from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS
 from mv_assets.views.sql.wording import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
 _TABLE_FUNCTIONS = GENERATORS | {"range"}
-_OUTSIDE = names("reflect java_method try_reflect identifier from_protobuf to_protobuf")
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Command, exp.DDL, exp.DML, exp.Into), "it changes something; a query only reads"),
     ((exp.QueryTransform,), "TRANSFORM ... USING runs a script"),
@@ -98,13 +97,10 @@ def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
         # A hint looks like a call; what stands in FROM is looked at with the tables.
         if isinstance(node, exp.Anonymous) and not isinstance(node.parent, (exp.Hint, exp.Table)):
             name = str(node.name)
-            if name.lower() not in BUILT_IN and name.lower() not in _OUTSIDE:
+            if name.lower() not in BUILT_IN and name.lower() != "identifier":
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
-    outside = {call.name for call in calls(tokens)} & _OUTSIDE
-    if outside:
-        raise QueryRefused(
-            f"{min(outside)} reads or runs something outside the tables; use SQL over the tables"
-        )
+    for outside in reads_outside(tokens):
+        raise QueryRefused(f"the query calls {outside.what}")
 
 
 def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:

@@ -133,7 +133,7 @@ def _not_plain(sql: str, tokens: Sequence[Token]) -> str | None:
         # Names of Spark's may begin with a digit.
         is_name = after[0].isalnum() or after[0] in _NAMES
         if word.upper() == "TABLE" and before.upper() not in (".", "AS") and is_name:
-            return f"reads TABLE {short(after)}, which is a query of its own; write SELECT * FROM it"
+            return f"reads TABLE {short(after)}, which is a query of its own; read it in FROM"
     return None
 
 
