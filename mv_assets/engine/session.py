@@ -25,6 +25,10 @@ _FIXED = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "false",
     "spark.sql.variable.substitute": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    # Nor can SQL name a file in place of a table.
+    "spark.sql.runSQLOnFiles": "false",
     "spark.sql.parquet.mergeSchema": "false",
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # A file that should have ids and has none would else be all nulls.

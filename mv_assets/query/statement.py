@@ -10,15 +10,14 @@ from sqlglot.tokenizer_core import Token
 
 from mv_assets.errors import QueryRefused
 from mv_assets.views.sql import Source
-from mv_assets.views.sql.calls import calls
 from mv_assets.views.sql.columns import Resolver
+from mv_assets.views.sql.functions import reads_outside
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
-from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS, names
+from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS
 from mv_assets.views.sql.wording import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
 _TABLE_FUNCTIONS = GENERATORS | {"range"}
-_OUTSIDE = names("reflect java_method try_reflect identifier from_protobuf to_protobuf")
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Command, exp.DDL, exp.DML, exp.Into), "it changes something; a query only reads"),
     ((exp.QueryTransform,), "TRANSFORM ... USING runs a script"),
@@ -77,23 +76,16 @@ def statement_of(text: str, known: Collection[str]) -> Statement:
         first = short(parsed.tokens[0].text)
         raise QueryRefused(f"the query is not a SELECT, it starts with {first}; only SELECT is answered")
     try:
-        _refuse(tree, text, parsed.tokens)
+        _refuse(tree, parsed.tokens)
         tables = tuple(_tables(tree, {name.lower() for name in known}))
     except SQLGLOT_ERRORS:
         raise QueryRefused("the query can't be understood; write it with fewer levels") from None
     if not tables:
         raise QueryRefused(f"the query reads no table; the project has {', '.join(sorted(known))}")
-    return Statement(_ended(text, parsed.tokens), tree, parsed.tokens, tables)
+    return Statement(parsed.bare, tree, parsed.tokens, tables)
 
 
-def _ended(text: str, tokens: tuple[Token, ...]) -> str:
-    """The text up to its last token, without what ends a statement."""
-    return text[: tokens[-1].end + 1]
-
-
-def _refuse(tree: exp.Expr, text: str, tokens: tuple[Token, ...]) -> None:
-    # As they are written: sqlglot takes some words for names that are none to Spark.
-    texts = [text[token.start : token.end + 1].upper() for token in tokens]
+def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
     for node in tree.walk():
         for kinds, why in _REFUSED:
             if isinstance(node, kinds):
@@ -105,16 +97,10 @@ def _refuse(tree: exp.Expr, text: str, tokens: tuple[Token, ...]) -> None:
         # A hint looks like a call; what stands in FROM is looked at with the tables.
         if isinstance(node, exp.Anonymous) and not isinstance(node.parent, (exp.Hint, exp.Table)):
             name = str(node.name)
-            if name.lower() not in BUILT_IN and name.lower() not in _OUTSIDE:
+            if name.lower() not in BUILT_IN and name.lower() != "identifier":
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
-    for before, table, after in zip(("", *texts), texts, texts[1:], strict=False):
-        if table == "TABLE" and before not in (".", "AS") and (after.isidentifier() or after.startswith("`")):
-            raise QueryRefused(f"TABLE {after} is a query of its own; write SELECT * FROM it")
-    outside = {call.name for call in calls(tokens)} & _OUTSIDE
-    if outside:
-        raise QueryRefused(
-            f"{min(outside)} reads or runs something outside the tables; use SQL over the tables"
-        )
+    for outside in reads_outside(tokens):
+        raise QueryRefused(f"the query calls {outside.what}")
 
 
 def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
@@ -126,10 +112,7 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
     # Those that a WITH defines are not among them.
     for table in resolver.tables:
         if not isinstance(table.this, exp.Identifier):
-            function = str(
-                table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
-            )
-            if function.lower() not in _TABLE_FUNCTIONS:
+            if _function(table.this) not in _TABLE_FUNCTIONS:
                 raise QueryRefused(f"{short(table.sql('spark'))} is not a table of the project")
             continue
         if table.db or table.catalog:
@@ -147,6 +130,13 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
         _place(table)
         found.append(table)
     return found
+
+
+def _function(node: exp.Expr) -> str:
+    """What is called in place of a table; nothing where that is no call."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
 def _place(table: exp.Table) -> tuple[int, int]:

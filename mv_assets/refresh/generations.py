@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +43,15 @@ class Warehouse:
     root: str
 
     def place(self, view: str, generation: str) -> str:
-        """Where a generation's files go, as Spark is told."""
+        """Where a generation's files go, as Spark is told.
+
+        Raises:
+            WarehouseUnusable: that would be elsewhere than in the view's folder.
+
+        """
+        for name in (view, generation):
+            if name in ("", ".", "..") or "/" in name:
+                raise WarehouseUnusable(self.root, f"{name!r} names no folder in it; who changed the state?")
         return f"{self.root.rstrip('/')}/{view}/{generation}"
 
     def open(self, path: str) -> pa.NativeFile:
@@ -77,7 +86,7 @@ class Warehouse:
             WarehouseUnusable: they can't.
 
         """
-        filesystem, root = filesystem_at(f"{self.root.rstrip('/')}/{view}")
+        filesystem, root = self._own(view)
         probe = f"{root}/.{new_generation()}"
         with self._usable(view, "*"):
             filesystem.create_dir(root, recursive=True)
@@ -87,8 +96,8 @@ class Warehouse:
 
     def create(self, path: str) -> pa.NativeFile:
         """A new file by its path in the warehouse."""
-        filesystem, root = filesystem_at(self.root)
-        place = f"{root.rstrip('/')}/{path}"
+        filesystem, root = self._own(path.partition("/")[0])
+        place = f"{root}/{path.partition('/')[2]}"
         filesystem.create_dir(place.rpartition("/")[0], recursive=True)
         return filesystem.open_output_stream(place)
 
@@ -136,7 +145,8 @@ class Warehouse:
             WarehouseUnusable: they can't be deleted.
 
         """
-        filesystem, root = filesystem_at(self.place(view, generation))
+        filesystem, _ = self._own(view)
+        _, root = filesystem_at(self.place(view, generation))
         with self._usable(view, generation):
             for _ in range(_TRIES):
                 if filesystem.get_file_info(root).type == fs.FileType.NotFound:
@@ -146,6 +156,13 @@ class Warehouse:
                     filesystem.delete_dir(root)
             if filesystem.get_file_info(root).type != fs.FileType.NotFound:
                 raise WarehouseUnusable(root, "files come as fast as they are deleted; try again later")
+
+    def _own(self, view: str) -> tuple[fs.FileSystem, str]:
+        """A view's folder, to be written or deleted in: one of ours, and no link to somebody else's."""
+        filesystem, root = filesystem_at(f"{self.root.rstrip('/')}/{view}")
+        if isinstance(filesystem, fs.LocalFileSystem) and Path(root).is_symlink():
+            raise WarehouseUnusable(root, "it is a link to another place; put the folder itself there")
+        return filesystem, root
 
     @contextmanager
     def _usable(self, view: str, generation: str) -> Iterator[None]:

@@ -114,7 +114,7 @@ class Stage:
         names = sorted({name for bucket in buckets for name in base.files[bucket]})
         read = base.reader.frame(names, schema)
         read.where(self._windows(schema, buckets)).createOrReplaceTempView(base.name)
-        rows = self._spark.sql(view.declared.sql)
+        rows = self._spark.sql(view.sql.bare)
         time = sql.col(quoted(view.declared.time_column))
         return rows.withColumn(BUCKET, bucket_of(time, view.buckets))
 

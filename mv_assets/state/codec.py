@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mv_assets.errors import StateError
 from mv_assets.state.model import (
     _SEAL,
     AttemptRecord,
@@ -128,8 +129,18 @@ def generation(record: Record) -> Generation:
         state=GenerationState(record["state"]),
         heartbeat_at=record["heartbeat_at"],
         dead_since=record["dead_since"],
-        files=tuple(DataFile(*fields) for fields in json.loads(record["files"])),
+        files=tuple(_data_file(record["view"], *fields) for fields in json.loads(record["files"])),
     )
+
+
+def _data_file(view: str, path: str, size: int, rows: int) -> DataFile:
+    # Whoever can write the database must not thereby have other files read as a view's.
+    if path.startswith("/") or ".." in path.split("/"):
+        raise StateError(
+            f"view {view!r} names the file {path!r}, which is outside of the warehouse; somebody has changed "
+            "the state database, restore it from a backup"
+        )
+    return DataFile(path, size, rows)
 
 
 def generation_columns(value: Generation) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
 from mv_assets.demo import Demo
 from mv_assets.errors import HomeInUse
+from mv_assets_tests.security.listening import listening
 
 PATIENCE_S = 240
 NO_SPARK = "spark: {remote: 'sc://127.0.0.1:9'}\n"
@@ -141,6 +142,12 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
 
         started = running.descendants()
         assert any("dagster" in name for name in started.values())
+        # None of it asks who is there, so nobody from elsewhere gets in.
+        heard = listening(started)
+        assert int(port) in {number for _, number in heard}
+        assert [(str(place), number) for place, number in heard if not place.is_loopback] == []
+        writable = [path for path in running.home.rglob("*") if path.lstat().st_mode & 0o1002 == 0o2]
+        assert [path for path in writable if not path.is_symlink()] == []
         running.process.send_signal(signal.SIGINT)
         assert running.ended() == 0
         deadline = time.monotonic() + PATIENCE_S

@@ -60,7 +60,7 @@ def test_a_refusal_says_what_is_not_answered(text: str, why: str) -> None:
         ("SELECT events.x FROM events, zones", "SELECT events.x FROM `r` AS `events`, `z` AS `zones`"),
         ("WITH events AS (SELECT * FROM events) SELECT * FROM events", None),
         ("SELECT 'FROM events' FROM events", "SELECT 'FROM events' FROM `r` AS `events`"),
-        ("SELECT /* events */ x FROM/**/events", "SELECT /* events */ x FROM/**/`r` AS `events`"),
+        ("SELECT /* events */ x FROM/**/events", "SELECT              x FROM    `r` AS `events`"),
         (
             "(SELECT x FROM events) UNION (SELECT x FROM zones)",
             "(SELECT x FROM `r` AS `events`) UNION (SELECT x FROM `z` AS `zones`)",

@@ -36,14 +36,15 @@ class ViewSql:
     """A view's SQL that may be computed bucket by bucket.
 
     `sql` is the same text for SQL that differs only in whitespace, comments and the case of keywords; it is
-    there to be compared, as by the definition's hash, and the executor runs the SQL as declared. `grain` is
-    what the output time column is truncated to, None for raw instants. `used` has the columns mentioned of
-    each table read, in the schema's spelling; a name that several tables of unknown schema may have counts
-    for each. `approximate` are the output columns in which another run may differ. `lineage` has, for each
-    output column, the tables' columns that it is made from.
+    there to be compared, as by the definition's hash. `bare` is what the executor runs: the SQL as declared,
+    but for its comments. `grain` is what the output time column is truncated to, None for raw instants.
+    `used` has the columns mentioned of each table read, in the schema's spelling; a name that several tables
+    of unknown schema may have counts for each. `approximate` are the output columns in which another run may
+    differ. `lineage` has, for each output column, the tables' columns that it is made from.
     """
 
     sql: str
+    bare: str = field(compare=False)
     columns: tuple[str, ...]
     grain: str | None
     aggregates: bool
@@ -95,6 +96,7 @@ def _analyse(
         return None, list(dict.fromkeys(mistakes))
     return ViewSql(
         sql=reading.text,
+        bare=reading.bare,
         columns=tuple(_output_columns(select)),
         grain=cut.output_grain(time),
         aggregates=cut.aggregates,

@@ -35,6 +35,7 @@ def _sorted(call: Call) -> bool:
     return call.inside in _SORTING and call.then in ({")", ","} if call.inside == "sort_array" else {")"})
 
 
+OUTSIDE = "reads or runs something outside the tables"
 _NO_UNIT = "has a unit that is none of Spark's, in quotes"
 _UNITS = names("year yyyy yy quarter month mon mm week day dd hour minute second millisecond microsecond")
 
@@ -80,9 +81,20 @@ REFUSALS = (
         "use a column of the table",
     ),
     Refusal(
-        names("reflect java_method try_reflect from_protobuf to_protobuf"),
-        "reads or runs something outside the tables",
-        "use SQL over the declared tables",
+        names("reflect java_method try_reflect from_protobuf to_protobuf"), OUTSIDE, "use SQL over the tables"
+    ),
+    # The options may name a file: a schema of Avro's, or one to check XML by.
+    Refusal(
+        names("from_avro from_xml"),
+        f"{OUTSIDE} when it has options",
+        "leave them out",
+        unless=lambda call: call.arguments < 3,  # noqa: PLR2004 - a value and a schema
+    ),
+    Refusal(
+        names("schema_of_avro schema_of_xml"),
+        f"{OUTSIDE} when it has options",
+        "leave them out",
+        unless=lambda call: call.arguments < 2,  # noqa: PLR2004 - a value
     ),
     Refusal(
         names("first first_value last last_value any_value"),
@@ -144,7 +156,7 @@ REFUSALS = (
         "write one of them, as in trunc(x, 'MM')",
         unless=lambda call: _is_unit(call.last),
     ),
-    Refusal(names("identifier"), "names a table or column by a computed text", "write the name itself"),
+    Refusal(names("identifier"), f"{OUTSIDE} by a computed name", "write the name itself"),
 )
 _REFUSAL = {name: refusal for refusal in REFUSALS for name in refusal.functions}
 # Spark knows these without parentheses too, where no column has the name.
@@ -165,11 +177,19 @@ def refusal(name: str) -> Mistake:
     return Mistake("sql", f"{name} {why.why}; {why.instead}")
 
 
+def reads_outside(tokens: Sequence[Token]) -> list[Mistake]:
+    """The calls that get at more than the tables."""
+    called = {call.name for call in calls(tokens) if _is_refused(call)}
+    return [refusal(name) for name in sorted(called) if OUTSIDE in _REFUSAL[name].why]
+
+
+def _is_refused(call: Call) -> bool:
+    return call.name in _REFUSAL and not _REFUSAL[call.name].unless(call)
+
+
 def refused_functions(select: exp.Select, tokens: Sequence[Token]) -> list[Mistake]:
     """Every function that is not Spark's own, or whose answer another run may not repeat."""
-    called = {
-        call.name for call in calls(tokens) if call.name in _REFUSAL and not _REFUSAL[call.name].unless(call)
-    }
+    called = {call.name for call in calls(tokens) if _is_refused(call)}
     # sqlglot makes these of other functions too.
     words = {token.text.lower() for token in tokens}
     called |= {name for name, kind in BARE.items() if kind and name in words and select.find(kind)}

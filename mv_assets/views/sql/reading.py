@@ -20,15 +20,22 @@ SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError)
 _SPARK = Dialect.get_or_raise("spark")
 _TEXT_QUOTES = ("'", '"')
 _QUOTES = (*_TEXT_QUOTES, "`")
+_CHANGES = (exp.Command, exp.DDL, exp.DML, exp.Drop)
+_NAMES = frozenset("_$`\"'")
+_PLAIN_HINT = re.compile(r"/\*\+[\w\s,.()]*\*/")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A SELECT that parsed, its text without comments and layout, and the tokens it was made of."""
+    """A SELECT that parsed, its text without comments and layout, and the tokens it was made of.
+
+    `bare` is what to give to Spark.
+    """
 
     select: exp.Select
     text: str
     tokens: tuple[Token, ...]
+    bare: str
 
 
 def read(sql: str) -> Reading | Mistake:
@@ -41,16 +48,21 @@ def read(sql: str) -> Reading | Mistake:
         return Mistake("sql", f"the SQL {parsed}")
     if isinstance(parsed.statement, exp.Select):
         text = _text(sql, parsed.tokens, parsed.statement)
-        return Reading(parsed.statement, text, parsed.tokens)
+        return Reading(parsed.statement, text, parsed.tokens, parsed.bare)
     return Mistake("sql", f"the SQL {_not_a_select(parsed.statement, parsed.tokens[0].text)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement of whatever kind."""
+    """One statement of whatever kind.
+
+    `bare` is its text without comments, the rest in its place: Spark and sqlglot do not always agree on where
+    a comment ends, and what was not read here must not be run there.
+    """
 
     statement: exp.Expr | None
     tokens: tuple[Token, ...]
+    bare: str
 
 
 def parse(sql: str) -> Parsed | str:
@@ -77,7 +89,12 @@ def parse(sql: str) -> Parsed | str:
         value for key, value in statement.args.items() if key != "this"
     ):
         statement = statement.this
-    return Parsed(statement, tuple(tokens))
+    # Whatever changes something is refused by its own name.
+    if isinstance(statement, exp.Query) and not statement.find(*_CHANGES):
+        refusal = _not_plain(sql, tokens)
+        if refusal is not None:
+            return refusal
+    return Parsed(statement, tuple(tokens), _bare(sql, tokens))
 
 
 @contextmanager
@@ -104,6 +121,33 @@ def _not_one_statement(tokens: Sequence[Token]) -> str | None:
     if TokenType.PIPE_GT in kinds:
         return "uses the pipe syntax `|>`; write it as a plain SELECT"
     return None
+
+
+def _not_plain(sql: str, tokens: Sequence[Token]) -> str | None:
+    """What Spark reads otherwise than sqlglot."""
+    # As they are written: sqlglot takes some words for names that are none to Spark.
+    words = [sql[token.start : token.end + 1] for token in tokens]
+    for hint in (word for word in words if word.startswith("/*") and not _PLAIN_HINT.fullmatch(word)):
+        return f"has the hint {short(hint)}; write a hint with plain names and numbers only"
+    for before, word, after in zip(("", *words), words, words[1:], strict=False):
+        # Names of Spark's may begin with a digit.
+        is_name = after[0].isalnum() or after[0] in _NAMES
+        if word.upper() == "TABLE" and before.upper() not in (".", "AS") and is_name:
+            return f"reads TABLE {short(after)}, which is a query of its own; read it in FROM"
+    return None
+
+
+def _bare(sql: str, tokens: Sequence[Token]) -> str:
+    made, end = [], 0
+    for token in tokens:
+        if token.start >= end:
+            made += [_blank(sql[end : token.start]), sql[token.start : token.end + 1]]
+            end = token.end + 1
+    return "".join(made)
+
+
+def _blank(between: str) -> str:
+    return "".join("\n" if character == "\n" else " " for character in between)
 
 
 def _not_a_select(statement: exp.Expr | None, first: str) -> str:

@@ -11,7 +11,11 @@ from mv_assets_tests.views.sql.analysed import only, view_of, whats
 ARGUMENTS = {
     "cast": "fare AS int",
     "date_trunc": "zone_id, pickup_at",
+    "from_avro": "fare, 'x', map()",
+    "from_xml": "fare, 'x', map()",
     "mode": "fare",
+    "schema_of_avro": "'x', map()",
+    "schema_of_xml": "'x', map()",
     "trunc": "pickup_at, zone_id",
     "unix_timestamp": "",
 }
