@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import sqlglot
 from pyspark.sql.types import StructType
 
+from mv_assets.errors import JobFailed
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.sights import Seen, Sights
@@ -53,9 +54,12 @@ class DuckStage:
 
     def write(self, _schema: StructType, buckets: Sequence[int], place: str) -> None:
         names = sorted({name for bucket in buckets for name in self.files[bucket]})
-        rows = self._rows({**self.tables, self.view.declared.base: names}, buckets)
-        with self.create(f"{place}/part-0.parquet") as out:
-            pq.write_table(rows, out)
+        try:
+            rows = self._rows({**self.tables, self.view.declared.base: names}, buckets)
+            with self.create(f"{place}/part-0.parquet") as out:
+                pq.write_table(rows, out)
+        except (duckdb.Error, OSError) as error:
+            raise JobFailed(str(error)) from error
 
     def _rows(self, tables: Mapping[str, Sequence[str]], buckets: Sequence[int]) -> pa.Table:
         view, time = self.view, self.view.declared.time_column

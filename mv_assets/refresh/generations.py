@@ -21,6 +21,8 @@ from mv_assets.tables.locating import filesystem_at, folder_at
 
 # How often a folder is deleted again that another gc deletes, or a late attempt fills, at the same time.
 _TRIES = 5
+# Written to see whether a view's folder can be; always the same, so that no crash leaves one more.
+_PROBE = ".writable"
 
 
 def new_generation() -> str:
@@ -87,12 +89,10 @@ class Warehouse:
 
         """
         filesystem, root = self._own(view)
-        probe = f"{root}/.{new_generation()}"
         with self._usable(view, "*"):
             filesystem.create_dir(root, recursive=True)
-            with filesystem.open_output_stream(probe) as opened:
+            with filesystem.open_output_stream(f"{root}/{_PROBE}") as opened:
                 opened.write(b"?")
-            filesystem.delete_file(probe)
 
     def create(self, path: str) -> pa.NativeFile:
         """A new file by its path in the warehouse."""

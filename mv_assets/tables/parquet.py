@@ -100,7 +100,11 @@ class ParquetGlance:
     def listing(self, progress: Progress = unobserved) -> Listing:
         look = _Look(self.table, self.walk)
         look.recall()
-        look.examine(progress)
+        try:
+            look.examine(progress)
+        except (OSError, pa.ArrowException) as error:
+            # What a file holds is its own matter; whether it is there at all is the listing's.
+            raise TableUnreadable(self.table.name, self.table.path, str(error)) from error
         return look.finish()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +12,7 @@ import pytest
 
 from mv_assets.errors import MvError
 from mv_assets.state import retry
+from mv_assets.state.heartbeat import Heartbeat
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import day, through
 from mv_assets_tests.matrix import files, statements
@@ -22,7 +24,9 @@ from mv_assets_tests.refresh.yard import Yard
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever tries again does so at once, and gives up after a few times."""
+    """Whoever tries again does so at once, and gives up after a few times; no heart beats by itself."""
+    monkeypatch.setattr(Heartbeat, "__enter__", lambda heart: heart)
+    monkeypatch.setattr(Heartbeat, "__exit__", lambda *_: None)
     profile = retry.Profile(6, 0, 0)
     monkeypatch.setattr(retry.Retry.__init__, "__defaults__", (profile, profile, lambda _seconds: None))
 
@@ -76,6 +80,8 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
             operation.do(yard)
     except (MvError, Killed):
         said = False
+    # What a dead process had open is closed.
+    gc.collect()
     assert process.happened
     if said and kind is not Kind.DELAY:
         with world.deployment() as yard:
