@@ -20,7 +20,8 @@ NAMES = [
     "`", "``", "\\", "\\\\n", "\\u0041", "\\*", "[a", "a]", "{a", "*", "?", "#frag?x=1", "a;b|c&d<e>", "^@!",
     "x:", "file:", "s3:x", "day=2020-01-01.parquet", "twin", "TWIN", "d.parquet/x.parquet", "x.crc", "x.gz",
     "\x1b[31mred", "\r", "\t", "\x7f", "\x01", "\u2028", "\u202e", "\ufeff", "\u00a0", "\u3000x",
-    "\U0001f600", "a\nb/c\nd", " ", "  /  ", "a" * 255, "ä" * 127, normalize("NFC", "é"), normalize("NFD", "é"),
+    "\U0001f600", "a\nb/c\nd", " ",
+    "  /  ", "a" * 255, "ä" * 127, normalize("NFC", "é"), normalize("NFD", "é"),
 ]  # fmt: skip
 BOTH = ["a:[b]", "*:*", "{a}:", "C:\\x", "[x]/a:b", "h=10:00/[a]"]
 
