@@ -28,9 +28,10 @@ check: java $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-# The exhaustive checker with larger bounds: minutes to an hour.
+# The exhaustive checker with larger bounds, and every fault at every call: minutes to an hour.
 prove: $(READY)
-	$(BIN)/pytest -n 0 -m deep -s mv_assets_tests/simulation
+	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
+	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
 
 bench: java $(READY)
 	$(BIN)/python -m mv_assets_tests.benchmarks

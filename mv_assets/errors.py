@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mv_assets.wording import printable
+
 
 class MvError(Exception):
     """Anything mv_assets refuses or fails to do."""
@@ -21,7 +23,7 @@ class Mistake:
     def __str__(self) -> str:
         line = "" if self.line is None else f"line {self.line}"
         place = ", ".join(part for part in (line, self.where) if part)
-        return f"{place}: {self.what}" if place else self.what
+        return printable(f"{place}: {self.what}" if place else self.what)
 
 
 class ProjectError(MvError):
@@ -29,7 +31,9 @@ class ProjectError(MvError):
 
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        super().__init__("\n".join([f"{file}: {count}", *(f"  {mistake}" for mistake in mistakes)]))
+        super().__init__(
+            "\n".join([f"{printable(file)}: {count}", *(f"  {mistake}" for mistake in mistakes)])
+        )
         self.file = file
         self.mistakes = tuple(mistakes)
 
@@ -169,6 +173,16 @@ class TableRefused(MvError):
 
     def __init__(self, table: str, what: str, instead: str) -> None:
         super().__init__(f"table {table!r} {what}, which would be read wrong; {instead}")
+
+
+class TooManyBuckets(MvError):
+    """A view that nobody could look at: every look goes through all of its buckets."""
+
+    def __init__(self, view: str, width: str, start: str, count: int, most: int) -> None:
+        super().__init__(
+            f"view {view!r} has {count:,} buckets of {width} from its start at {start} until now, more than "
+            f"the {most:,} that can be kept track of; give it wider buckets or a later start"
+        )
 
 
 class NotDeclared(Refused):
@@ -320,8 +334,8 @@ class SourceMoving(MvError):
 
     def __init__(self, table: str, file: str, attempts: int) -> None:
         super().__init__(
-            f"file {file} of table {table} changed while the query read it, {attempts} times in a row; "
-            "ask again when its writer has come to rest"
+            f"file {printable(file)} of table {table} changed while the query read it, {attempts} times in a "
+            "row; ask again when its writer has come to rest"
         )
 
 

@@ -1,4 +1,4 @@
-"""DuckDB where Spark would compute: everything around the job is the real thing, and no test waits for a JVM."""
+"""DuckDB where Spark would compute: all around the job is the real thing, and no test waits for a JVM."""
 
 from __future__ import annotations
 

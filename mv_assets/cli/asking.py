@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 
 from mv_assets.cli import show
 from mv_assets.cli.printing import formats, served
@@ -84,4 +83,4 @@ def _working() -> Iterator[None]:
 
 def _note(line: str) -> None:
     out = Console(stderr=True, highlight=False, soft_wrap=True)
-    out.print(f"[bright_black]{escape(line)}[/]")
+    out.print(f"[bright_black]{show.plain(line)}[/]")

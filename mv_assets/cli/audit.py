@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.progress import Progress
 
 from mv_assets.cli import show
@@ -96,7 +95,7 @@ def _print(view: View, findings: Sequence[Finding]) -> None:
     show.lines([_line(view, run) for run in runs])
     approximate = sorted(view.sql.approximate)
     if approximate and len(approximate) < len(view.sql.columns):
-        names = escape(", ".join(approximate))
+        names = show.plain(", ".join(approximate))
         out.print(f"  not compared, as approximate functions differ from run to run: {names}")
     counted = Counter(finding.verdict for finding in findings)
     out.print(
@@ -114,6 +113,6 @@ def _line(view: View, run: Sequence[Finding]) -> str:
     first = run[0]
     where = view.buckets.span([finding.bucket for finding in run])
     rows = show.count(sum(finding.rows for finding in run), "row")
-    why = f"  {escape(first.reason)}" if first.reason else ""
+    why = f"  {show.plain(first.reason)}" if first.reason else ""
     verdict = f"[{_STYLES[first.verdict]}]{first.verdict.value}[/]"
     return f"{verdict}  {where}  [bright_black]{show.count(len(run), 'bucket')}, {rows}[/]{why}"

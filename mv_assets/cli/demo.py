@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
 
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
@@ -64,7 +63,7 @@ def _event(name: str) -> click.Command:
 def _print(happened: Happened) -> None:
     out, hours = show.console(), happened.hours
     where = hours[0] if len(hours) == 1 else f"{hours[0]} to {hours[-1]}"
-    out.print(f"[bold]{escape(happened.what)}[/]: {escape(happened.follows)}.")
+    out.print(f"[bold]{show.plain(happened.what)}[/]: {show.plain(happened.follows)}.")
     out.print(f"  concerned   trips_hourly {where}, trips_daily {', '.join(happened.days)}")
     out.print(f"  watch       mv-assets status, or mv-assets explain trips_hourly {hours[0]}")
     out.print("              or trips_hourly in Dagster's UI; without `mv-assets dev`, run mv-assets refresh")

@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
@@ -80,4 +79,4 @@ def _print(buckets: int, gone: Report, left: Report) -> None:
             "`mv-assets gc` will remove it"
         )
     for error in (*gone.errors, *left.errors):
-        out.print(f"[bold red]{show.failed()}[/] {escape(str(error))}")
+        out.print(f"[bold red]{show.failed()}[/] {show.plain(str(error))}")

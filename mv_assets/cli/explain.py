@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
@@ -172,13 +171,13 @@ def _print(found: _Explanation) -> None:
     since = "" if found.since is None else f" since {iso(found.since)}"
     out.print(f"[bold]{view.name} {view.buckets.key(found.bucket)}[/]  {found.state}{since}")
     if found.reason is not None:
-        out.print(f"  because {escape(found.reason)}")
+        out.print(f"  because {show.plain(found.reason)}")
     if found.next_step is not None and found.next_step != found.reason:
-        out.print(f"  next: {escape(found.next_step)}")
+        out.print(f"  next: {show.plain(found.next_step)}")
     if row is not None and row.frozen:
         out.print("  frozen: files it was computed from are gone, and the view keeps what they gave")
     if found.last_error is not None:
-        out.print(f"  [bold red]last error[/] {escape(found.last_error)}")
+        out.print(f"  [bold red]last error[/] {show.plain(found.last_error)}")
     if row is not None and row.refreshed_at is not None:
         files, rows = show.count(len(found.recorded), "file"), show.count(row.rows, "row")
         out.print(f"  computed {iso(row.refreshed_at)} from {files}: {rows}, {show.size(row.bytes)}")
@@ -187,9 +186,9 @@ def _print(found: _Explanation) -> None:
     _print_files("removed", "red", found.change.removed)
     _print_files("recorded", "bright_black", found.recorded)
     for event in found.events:
-        why = "" if event.why is None else f": {escape(event.why)}"
+        why = "" if event.why is None else f": {show.plain(event.why)}"
         change = f"{event.before or State.VACANT} -> {event.after or State.VACANT}"
-        when, who = f"[bright_black]{iso(event.at)}[/]", f"[bright_black]by {escape(event.who)}[/]"
+        when, who = f"[bright_black]{iso(event.at)}[/]", f"[bright_black]by {show.plain(event.who)}[/]"
         out.print(f"  {when} {event.operation.value} {change}{why} {who}")
 
 
@@ -197,6 +196,6 @@ def _print_files(what: str, style: str, segments: tuple[Segment, ...]) -> None:
     out = show.console()
     for segment in segments[:_MOST_FILES]:
         times = f"[bright_black]{iso(segment.start_ms)} to {iso(segment.end_ms)}[/]"
-        out.print(f"  [{style}]{what:<8}[/] {escape(segment.name)}  {times}")
+        out.print(f"  [{style}]{what:<8}[/] {show.plain(segment.name)}  {times}")
     if len(segments) > _MOST_FILES:
         out.print(f"  and {len(segments) - _MOST_FILES} more {what}")

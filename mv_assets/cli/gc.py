@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
@@ -80,7 +79,7 @@ def _print(reports: Sequence[Report], *, dry_run: bool) -> None:
 
 def _lines(report: Report, *, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
-    lines = [f"[bold red]{show.failed()}[/] {escape(str(error))}" for error in report.errors]
+    lines = [f"[bold red]{show.failed()}[/] {show.plain(str(error))}" for error in report.errors]
     if report.compacted:
         pieces = [piece for piece, _ in report.compacted]
         sources = show.count(sum(len(piece.generations) for piece in pieces), "generation")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import click
 
 from mv_assets.cli.session import Session
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
+from mv_assets.wording import printable
 
 _COMMANDS = (
     "status",
@@ -47,7 +50,8 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MvError as error:
-            click.echo(str(error), err=True)
+            # A project has a line for each of its mistakes; nothing else has more than one.
+            click.echo(str(error) if isinstance(error, ProjectError) else printable(str(error)), err=True)
             ctx.exit(2 if isinstance(error, ProjectError | Refused | BucketError) else 1)
 
 
@@ -63,4 +67,7 @@ class _Commands(click.Group):
 @click.pass_context
 def main(ctx: click.Context, file: Path | None) -> None:
     """Self-healing materialized views for the data lake."""
+    # Names of files have characters that not every pipe knows.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     ctx.obj = Session(file)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from mv_assets.buckets import iso
 from mv_assets.cli import show
@@ -75,7 +74,7 @@ def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
 def _print(name: str, outlooks: Mapping[str, Outlook | MvError]) -> None:
     out, outlook = show.console(), outlooks[name]
     out.print(f"[bold]{name}[/]")
-    show.lines([f"[bold red]{show.failed()}[/] {escape(str(e['message']))}" for e in _errors(outlook)])
+    show.lines([f"[bold red]{show.failed()}[/] {show.plain(str(e['message']))}" for e in _errors(outlook)])
     if isinstance(outlook, Outlook):
         made = outlook.plan()
         _print_nulls(outlook)
@@ -97,7 +96,7 @@ def _work_line(outlook: Outlook, work: Work) -> str:
     buckets = outlook.view.buckets.span([planned.bucket for planned in work.buckets])
     amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}"
     operation = f"[cyan]{work.operation.value:<9}[/]"
-    return f"{operation} {buckets}  [bright_black]{amount}[/]  {escape(work.reason)}"
+    return f"{operation} {buckets}  [bright_black]{amount}[/]  {show.plain(work.reason)}"
 
 
 def _print_sum(made: Plan) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from sqlglot import TokenError, tokenize
 from sqlglot.tokenizer_core import TokenType
 
@@ -76,7 +75,7 @@ class Prompt:
         else:
             rows, line = self._asking.table(text)
             took = f"{show.count(rows, 'row')}, {time.monotonic() - began:.2f} s; {line}"
-            show.console().print(f"[bright_black]{escape(took)}[/]")
+            show.console().print(f"[bright_black]{show.plain(took)}[/]")
 
     def _describe(self) -> None:
         catalog = self._asking.catalog
@@ -84,10 +83,10 @@ class Prompt:
         out = show.console()
         for name, table in catalog.tables.items():
             time_column = f", time in {table.time_column}" if table.time_column else ""
-            out.print(f"{name:<{width}}  [bright_black]table[/]  {escape(table.format + time_column)}")
+            out.print(f"{name:<{width}}  [bright_black]table[/]  {show.plain(table.format + time_column)}")
         for name, view in catalog.views.items():
             said = f"on {view.declared.base}, by {view.buckets.width}: {', '.join(view.sql.columns)}"
-            out.print(f"{name:<{width}}  [bright_black]view[/]   {escape(said)}")
+            out.print(f"{name:<{width}}  [bright_black]view[/]   {show.plain(said)}")
 
     @contextmanager
     def _remembered(self) -> Iterator[None]:
@@ -121,4 +120,4 @@ def _is_whole(text: str) -> bool:
 
 
 def _complain(line: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]{escape(line)}[/]")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]{show.plain(line)}[/]")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.progress import Progress
 
 from mv_assets.buckets import iso
@@ -146,7 +145,7 @@ def _print(report: Report, watermark: str | None) -> None:
     through = "" if watermark is None else f"  [bright_black]complete through {watermark}[/]"
     out.print(f"[bold]{view.name}[/]{through}")
     if report.error is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {escape(str(report.error))}")
+        out.print(f"  [bold red]{show.failed()}[/] {show.plain(str(report.error))}")
     results = [result for _, result in sorted(report.results.items())]
     runs = show.neighbours(view.buckets, results, lambda each: each.bucket, _kind)
     show.lines([_line(view, run) for run in runs])
@@ -165,6 +164,6 @@ def _line(view: View, run: Sequence[Result]) -> str:
     where = view.buckets.span([result.bucket for result in run])
     rows = show.count(sum(result.rows for result in run), "row") if first.outcome.wrote else ""
     amount = ", ".join(part for part in (show.count(len(run), "bucket"), rows) if part)
-    why = f"  {escape(first.reason)}" if first.reason else ""
+    why = f"  {show.plain(first.reason)}" if first.reason else ""
     outcome = f"[{style}]{first.outcome.value}[/]"
     return f"{first.operation.value:<9} {where}  [bright_black]{amount}[/]  {outcome}{why}"

@@ -84,5 +84,5 @@ def _user() -> str:
 
 
 def print_json(value: Any) -> None:
-    """JSON goes to stdout alone."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """JSON goes to stdout alone; in ASCII, which every pipe knows."""
+    click.echo(json.dumps(value, indent=2))

@@ -13,6 +13,7 @@ from rich.text import Text
 from mv_assets.buckets import Buckets
 from mv_assets.state.health import condition
 from mv_assets.state.model import Snapshot
+from mv_assets.wording import printable
 
 # From harmless to grave: a cell that stands for many buckets shows the gravest of them. With each its
 # glyph, the same for a terminal that knows no Unicode, and its style.
@@ -43,6 +44,11 @@ class Waiting(Protocol):
 def console() -> Console:
     """Where results go. Lines are not broken: names of files would be."""
     return Console(highlight=False, soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    """A text of others inside of a line: it is neither markup, nor a line of its own, nor an escape code."""
+    return escape(printable(text))
 
 
 def strip(snapshot: Snapshot, width: int) -> Text:
@@ -101,7 +107,7 @@ def waiting(buckets: Buckets, waits: Iterable[Waiting]) -> Iterator[str]:
     ordered = sorted(waits, key=lambda each: each.bucket)
     for run in neighbours(buckets, ordered, lambda each: each.bucket, lambda each: each.reason):
         where, amount = buckets.span([each.bucket for each in run]), count(len(run), "bucket")
-        yield f"[yellow]{'wait':<9}[/] {where}  [bright_black]{amount}[/]  {escape(run[0].reason)}"
+        yield f"[yellow]{'wait':<9}[/] {where}  [bright_black]{amount}[/]  {plain(run[0].reason)}"
 
 
 def lines(found: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
@@ -90,12 +89,12 @@ def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
     failures = health.failures(snapshot)
     for bucket, why in list(failures.items())[:_MOST_FAILURES]:
         key, times = header.buckets.key(bucket), show.count(snapshot.attempts[bucket].count, "time")
-        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {escape(why)}")
+        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {show.plain(why)}")
     for broken in health.broken(snapshot)[:_MOST_FAILURES]:
-        out.print(f"  [bold red]{show.failed()}[/] {escape(broken)}")
+        out.print(f"  [bold red]{show.failed()}[/] {show.plain(broken)}")
     stall = _stall(view, snapshot, now)
     if stall is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {escape(stall)}")
+        out.print(f"  [bold red]{show.failed()}[/] {show.plain(stall)}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()

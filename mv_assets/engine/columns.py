@@ -18,6 +18,7 @@ from mv_assets.engine.types import widest
 from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.tables.lakehouse import short
 from mv_assets.tables.types import types_in
+from mv_assets.wording import printable
 
 _THREADS = 8
 # Written by libraries for a column that holds nothing but nulls.
@@ -77,7 +78,7 @@ def by_footers(
                 opened = pq.ParquetFile(file)
                 kinds, spellings = types_in(opened), opened.schema_arrow.names
         except (pa.ArrowException, OSError, ValueError) as error:
-            return Unreadable(f"file {shown(name)} can't be read ({short(error)})")
+            return Unreadable(f"file {printable(name)} can't be read ({short(error)})")
         found: Inside = {}
         for spelled in spellings:
             found.setdefault(spelled.lower(), []).append((spelled, kinds[spelled]))
@@ -102,14 +103,14 @@ def _holding(
         if len(spellings) > 1:
             both = " and ".join(spelled for spelled, _ in spellings)
             return Unreadable(
-                f"file {shown(name)} has columns {both}, which Spark can't tell apart; rename one of them"
+                f"file {printable(name)} has columns {both}, which Spark can't tell apart; rename one of them"
             )
         if spellings and spellings[0][1] not in _NOTHING:
             spelled, kind = spellings[0]
             try:
                 held.append((column, Held(spelled, types.of(kind))))
             except Unreadable as error:
-                return Unreadable(f"file {shown(name)}, column {spelled}: {error}; rewrite it as another")
+                return Unreadable(f"file {printable(name)}, column {spelled}: {error}; rewrite it as another")
     return Holding(name, tuple(held), tuple((c, values[c.lower()]) for c in columns if c.lower() in values))
 
 
@@ -145,11 +146,11 @@ def merged(holdings: Iterable[Holding], given: Mapping[str, DataType]) -> dict[s
             kind = widest(known, source.kind)
             if kind is None:
                 raise Unreadable(
-                    f"column {column} is {source.kind.simpleString()} in file {shown(holding.name)}, but "
+                    f"column {column} is {source.kind.simpleString()} in file {printable(holding.name)}, but "
                     f"{known.simpleString()} in {where}; rewrite one of them"
                 )
             if kind != known or not where:
-                kinds[column] = kind, f"file {shown(holding.name)}"
+                kinds[column] = kind, f"file {printable(holding.name)}"
     return {column: kind for column, (kind, _) in kinds.items()}
 
 
@@ -161,8 +162,3 @@ def parts(holdings: Iterable[Holding], path: Callable[[str], str]) -> Iterator[P
     for (held, given), some in alike.items():
         files = {path(each.name): tuple(value for _, value in each.given) for each in some}
         yield Part(dict(held), given, files)
-
-
-def shown(name: str) -> str:
-    """A file's name in a message of one line."""
-    return name if name.isprintable() else repr(name)

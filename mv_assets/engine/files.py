@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from mv_assets.engine.types import completed
 from mv_assets.errors import Unreadable
+from mv_assets.wording import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -115,6 +116,13 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415
 
+    for path in part.files:
+        # Escaped or not, Hadoop takes such a path apart, and a part with a colon for a store.
+        if _PATTERN.search(path) and ":" in _split(path)[1]:
+            raise Unreadable(
+                f"file {printable(path)} has a colon and one of \\ * ? [ ] {{ }} in its path, which Spark "
+                "can't read together; rename it"
+            )
     reader = spark.read.schema(schema)
     if any(":" in basename(path) for path in part.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
@@ -124,7 +132,8 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        raise Unreadable(f"file {(error.getMessageParameters() or {}).get('path')} is not there") from error
+        path = str((error.getMessageParameters() or {}).get("path"))
+        raise Unreadable(f"file {printable(path)} is not there") from error
     found: dict[tuple[str, str], str] = {}
     for uri in uris:
         store, path = _split(unquote(uri))
@@ -133,7 +142,8 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
     for path in part.files:
         if _split(path) not in found:
             raise Unreadable(
-                f"file {path} is not there, or hidden from Spark by a name that begins with . or _; rename it"
+                f"file {printable(path)} is not there, or hidden from Spark by a name that begins with "
+                ". or _; rename it"
             )
     return rows, {path: found[_split(path)] for path in part.files}
 

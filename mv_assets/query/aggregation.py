@@ -316,7 +316,7 @@ def partial_of(node: exp.Expr, condition: exp.Expr | None = None) -> Partial:
         return Partial(Kind.COUNT, None, condition)
     if isinstance(node, exp.Count) and not node.args.get("expressions"):
         return Partial(Kind.COUNT, _argument(node), condition)
-    if _named(node) == Kind.SKETCH:
+    if _named(node) == Kind.SKETCH and node.expressions:
         value, *settings = node.expressions
         return Partial(Kind.SKETCH, value, condition, tuple(settings))
     kind = _KINDS.get(type(node)) or _NAMES.get(_named(node))
@@ -326,8 +326,9 @@ def partial_of(node: exp.Expr, condition: exp.Expr | None = None) -> Partial:
 
 
 def _argument(node: exp.Expr) -> exp.Expr:
-    value: exp.Expr = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-    if isinstance(value, (exp.Distinct, exp.Star)) or aggregates(value):
+    given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
+    value: exp.Expr | None = next(iter(given), None)
+    if value is None or isinstance(value, (exp.Distinct, exp.Star)) or aggregates(value):
         raise NotPlain(f"{short(node.sql('spark'))} does not come in parts that can be merged")
     return value
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mv_assets.state.model import Inputs, PartitionRow, Segment
+from mv_assets.wording import printable
 
 _NAMED = 3
 
@@ -52,7 +53,7 @@ def reason(row: PartitionRow | None, inputs: Inputs, change: Difference) -> str:
 def _phrase(segments: Sequence[Segment], what: str) -> str:
     if not segments:
         return ""
-    names = ", ".join(segment.name for segment in segments[:_NAMED])
+    names = ", ".join(printable(segment.name) for segment in segments[:_NAMED])
     more = f" and {len(segments) - _NAMED} more" if len(segments) > _NAMED else ""
     return f"{len(segments)} segment{'s' * (len(segments) > 1)} {what} ({names}{more})"
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from mv_assets.errors import MvError
+from mv_assets.buckets import iso
+from mv_assets.errors import MvError, TooManyBuckets
 from mv_assets.refresh import consistency, planner
 from mv_assets.refresh.maps import Maps
 from mv_assets.refresh.planner import Limits, Plan, Situation
@@ -20,6 +21,8 @@ from mv_assets.views.view import View
 
 T = TypeVar("T")
 P = ParamSpec("P")
+# Forty years of minutes: more is a start that nobody meant, and no look would get through it.
+_MOST_BUCKETS = 20_000_000
 # The progress of a listing, by the table's name.
 Observer = Callable[[str], Progress]
 
@@ -91,8 +94,16 @@ class Watch:
         views = self._catalog.with_upstream(names)
         # Maps before tables: a difference is then one that the table had later than the map.
         for view in views:
-            self._pulses[view.name] = _tried(self._maps.declare, view.declaration)
+            self._pulses[view.name] = _tried(self._declared, view)
         return {view.name: _tried(self._outlook, view, whole=whole) for view in views}
+
+    def _declared(self, view: View) -> Pulse:
+        """Before anything is kept of it: coverage that was once declared is never given up."""
+        start, buckets = view.declared.start, view.buckets
+        count = buckets.count(start, self._clock())
+        if count > _MOST_BUCKETS:
+            raise TooManyBuckets(view.name, buckets.width, iso(start), count, _MOST_BUCKETS)
+        return self._maps.declare(view.declaration)
 
     def _outlook(self, view: View, *, whole: bool) -> Outlook:
         pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()

@@ -62,8 +62,8 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
         return None
     key, view = header.buckets.key(unserved.bucket), header.view
     return (
-        f"stalled: {key} has been due for {duration(waits)} and is not computed, though nothing failed; see that "
-        f"Dagster's daemon runs and its queue moves, or run `mv-assets refresh {view}`; "
+        f"stalled: {key} has been due for {duration(waits)} and is not computed, though nothing failed; see "
+        f"that Dagster's daemon runs and its queue moves, or run `mv-assets refresh {view}`; "
         f"`mv-assets explain {view} {key}` says what it waits for"
     )
 

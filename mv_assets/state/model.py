@@ -218,7 +218,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A bucket that could be computed and is not, though no attempt on it failed; and since when looks see it."""
+    """A bucket that could be computed and is not, though nothing failed; and since when looks see it."""
 
     bucket: int
     since: int

@@ -10,11 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mv_assets.buckets import DAY
 from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds
 
 _UNITS: dict[str, Unit] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 _ROWS_AT_ONCE = 1 << 20
+# Arrow reads an INT96 time of day without its sign. Old writers have negative ones before 1970, which come
+# out so many microseconds later: the years 1820 to 1970 as 2404 to 2554.
+_SIGNLESS = (1 << 64) // 1_000
+_MISREAD = (_SIGNLESS - 150 * 365 * DAY * 1_000, _SIGNLESS + DAY * 1_000)
 Source: TypeAlias = str | pa.NativeFile
 
 
@@ -36,6 +41,7 @@ class _Column:
 
     name: str
     unit: Unit | Literal["d"]
+    signless: bool = False
 
 
 def extent(source: Source, time: TimeColumn | None) -> Extent:
@@ -73,6 +79,11 @@ def _extent(file: pq.ParquetFile, time: TimeColumn | None) -> Extent:
     nulls = 0
     for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[column.name]):
         values = _numbers(batch.column(0), column)
+        if column.signless and _may_be_misread(values):
+            raise Unusable(
+                f"its time column {column.name} has INT96 times of the years 2404 to 2554, or of 1820 to "
+                "1970 with a negative time of day, which can't be told apart; rewrite it with timestamps"
+            )
         nulls += values.null_count
         if values.null_count < len(values):
             bounds = pc.min_max(values)
@@ -89,6 +100,12 @@ def _numbers(values: pa.Array, column: _Column) -> pa.Array:
         # A unit without a Parquet type of its own was stored in the file's unit and comes back converted.
         return values.cast(pa.timestamp(column.unit, values.type.tz)).cast(pa.int64())
     return values
+
+
+def _may_be_misread(values: pa.Array) -> bool:
+    first, last = _MISREAD
+    inside = pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
+    return bool(pc.any(inside).as_py())
 
 
 def _find(schema: pq.ParquetSchema, time: TimeColumn) -> _Column:
@@ -111,7 +128,7 @@ def _find(schema: pq.ParquetSchema, time: TimeColumn) -> _Column:
     if unit is None or time.unit is not None:
         wanted = "an integer" if time.unit is not None else "a date or timestamp"
         raise Unusable(f"its time column {time.name} has type {_type(column)}, not {wanted}")
-    return _Column(column.name, unit)
+    return _Column(column.name, unit, signless=column.physical_type == "INT96")
 
 
 def _index(schema: pq.ParquetSchema, name: str) -> int | None:

@@ -10,6 +10,7 @@ from typing import Protocol
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.times import FIRST, LAST
+from mv_assets.wording import printable
 
 # The range of a file that has no time of its own, as in a dimension: it belongs to every bucket.
 ALWAYS = (FIRST, LAST)
@@ -40,7 +41,7 @@ class Broken:
         return self.range is not None
 
     def __str__(self) -> str:
-        return f"file {self.name}: {self.why}"
+        return printable(f"file {self.name}: {self.why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Faults at one call of a process to its database or to the file system.
 
-A call is told by where it comes from: the lines of mv_assets that lead to it. Calls of one place are one site.
+A call is told by where it comes from, the lines of mv_assets that lead to it: calls from one place are one.
 """
 
 from __future__ import annotations

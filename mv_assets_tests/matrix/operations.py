@@ -1,4 +1,4 @@
-"""What the engine does for its users, one operation after the other, with all that it needs to have work to do."""
+"""What the engine does for its users, operation by operation, each with what makes work for it."""
 
 from __future__ import annotations
 

@@ -15,9 +15,17 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from mv_assets_tests.matrix.faults import Process
 
 _ASKING = ("SELECT", "BEGIN", "PRAGMA", "SHOW", "SET", "ROLLBACK")
+
+
+def _input_output_error() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR"
+    return error
+
+
 _DIALECTS: dict[type[Any], Callable[[], Exception]] = {
     PGDialect_psycopg: lambda: psycopg.OperationalError("server closed the connection unexpectedly"),
-    SQLiteDialect_pysqlite: lambda: _input_output_error(),
+    SQLiteDialect_pysqlite: _input_output_error,
 }
 
 
@@ -71,12 +79,6 @@ def _lost(connection: Any, error: Exception) -> Exception:
     """PostgreSQL's connection is gone with its error, as in life; a file is still there."""
     if isinstance(connection, psycopg.Connection):
         connection.close()
-    return error
-
-
-def _input_output_error() -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("disk I/O error")
-    error.sqlite_errorname = "SQLITE_IOERR"
     return error
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
-
 from mv_assets.cli import show
 from mv_assets.query.served import FromView, Served
 from mv_assets.query.statement import statement_of
@@ -53,16 +51,16 @@ def explained(served: Served, bases: Sequence[str]) -> list[str]:
         if name in used:
             said = f"[green]used[/]      {_stored(used[name])}"
         else:
-            said = f"[yellow]not used[/]  {escape(reason or _NO_BUCKET)}"
+            said = f"[yellow]not used[/]  {show.plain(reason or _NO_BUCKET)}"
         lines.append(f"{name:<{width}}  {said}")
     if served.files_from_base:
         number = f"{show.count(served.buckets_from_base, 'bucket')}, " if served.buckets_from_base else ""
         for base in bases:
-            why = escape(_why(served)) if base == bases[0] else ""
+            why = show.plain(_why(served)) if base == bases[0] else ""
             amount = f"{number}{_files(served)}" if base == bases[0] else "with it"
             lines.append(f"{base:<{width}}  [green]read[/]      {amount}{why}")
     elif not used:
-        lines.append("nothing has to be read" + escape(_why(served)))
+        lines.append("nothing has to be read" + show.plain(_why(served)))
     return lines
 
 

@@ -9,6 +9,8 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+from mv_assets.wording import printable
+
 
 def in_json(value: Any) -> Any:
     """A value as JSON can hold it without losing anything.
@@ -46,10 +48,7 @@ def in_text(value: Any) -> str:
 
 def on_terminal(value: Any) -> str:
     """A value in one line that leaves the terminal as it is."""
-    text = in_text(value)
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return printable(in_text(value))
 
 
 def _not_finite(value: float) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,8 @@ def check(sql: str) -> None:
         assert "can't be understood" not in mistake.what, sql
 
 
-def mutated(sql: str, chance: random.Random) -> str:
+def mutated(sql: str, chance: random.Random, others: Sequence[str] = WORDS) -> str:
+    """With some words lost, moved, repeated, or replaced by others."""
     words = re.findall(r"\s+|\w+|\S", sql)
     for _ in range(chance.randint(1, 4)):
         place = chance.randrange(len(words))
@@ -48,9 +50,9 @@ def mutated(sql: str, chance: random.Random) -> str:
             case 0:
                 words[place] = ""
             case 1:
-                words[place] = chance.choice(WORDS)
+                words[place] = chance.choice(others)
             case 2:
-                words.insert(place, f" {chance.choice(WORDS)} ")
+                words.insert(place, f" {chance.choice(others)} ")
             case 3:
                 other = chance.randrange(len(words))
                 words[place], words[other] = words[other], words[place]
