@@ -11,7 +11,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mv_assets_tests.benchmarks import b4_look, b5_commit, b6_queries, b7_race, b8_dagster, b8_ticks, machine
+from mv_assets_tests.benchmarks import (
+    b4_look,
+    b5_commit,
+    b6_queries,
+    b7_race,
+    b8_dagster,
+    b8_ticks,
+    load,
+    machine,
+)
 from mv_assets_tests.benchmarks.figure import Benchmark, Figure
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -19,6 +28,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B5": b5_commit.run,
     "B6": b6_queries.run,
     "B7": b7_race.run,
+    "load": load.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
 }
 RESULTS = Path("benchmarks.json")

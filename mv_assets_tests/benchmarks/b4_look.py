@@ -64,39 +64,39 @@ class Lake:
     table: ParquetFiles
 
     def round(self) -> Outlook:
+        return self.rounds()["v"]
+
+    def rounds(self) -> dict[str, Outlook]:
+        """A round of all views."""
         maps = Recorded(self.store, PartitionManager(self.store, clock=now))
-        found = Watch(self.catalog, {"events": self.table}, maps, now).round()["v"]
-        assert isinstance(found, Outlook)
-        return found
+        found = Watch(self.catalog, {"events": self.table}, maps, now).round()
+        return {name: outlook for name, outlook in found.items() if isinstance(outlook, Outlook)}
 
 
 def now() -> int:
     return time.time_ns() // 1_000_000 + 10 * HOUR
 
 
+def declaration(name: str = "v") -> dict[str, str]:
+    """An hourly view, as a project file has it."""
+    placed = {"name": name, "base": "events", "bucket": "1h", "start": "2010-01-01"}
+    return {**placed, "sql": _SQL, "time_column": "hour"}
+
+
 @contextmanager
-def lake_of(files: int) -> Iterator[Lake]:
+def lake_of(files: int, names: Sequence[str] = ("v",), state: str | None = None) -> Iterator[Lake]:
     folder = Path(tempfile.mkdtemp())
     try:
         root = folder / "events"
         _write(root, files)
         declared = ParquetTable(name="events", path=str(root), time_column="at")
-        view = MaterializedView.model_validate(
-            {
-                "name": "v",
-                "base": "events",
-                "sql": _SQL,
-                "time_column": "hour",
-                "bucket": "1h",
-                "start": "2010-01-01",
-            }
-        )
-        catalog = prepare(Draft("B4", Project(tables=(declared,), views=(view,))), schemas=False)
-        store = Store(f"sqlite:///{folder}/state.db")
+        views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
+        catalog = prepare(Draft("B4", Project(tables=(declared,), views=views)), schemas=False)
+        store = Store(state or f"sqlite:///{folder}/state.db")
         table = open_table(declared, store.database, now)
         assert isinstance(table, ParquetFiles)
         lake = Lake(root, store, catalog, table)
-        _know(lake, view.start)
+        _know(lake, views[0].start)
         _fill(lake)
         yield lake
         store.close()
@@ -131,17 +131,22 @@ def _know(lake: Lake, start: int) -> None:
 
 def _fill(lake: Lake) -> None:
     """Commit all buckets, and look until nothing is left to see."""
-    outlook = lake.round()
-    while outlook.news is not None:
-        news = outlook.news
-        manager = PartitionManager(lake.store, clock=now)
-        for work in outlook.plan().work:
-            attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
-            manager.register(outlook.view.declaration, attempt)
-            staged = {b: Staged(1, 1, 1, tuple(news.sights.segments(news.seen[b]))) for b in attempt.buckets}
-            seen = SecondLook({b: news.seen[b].sight for b in attempt.buckets})
-            manager.commit(outlook.view.declaration, attempt, staged, partial(_same, seen))
-        outlook = lake.round()
+    manager = PartitionManager(lake.store, clock=now)
+    while sum(_commit(manager, outlook) for outlook in lake.rounds().values()):
+        pass
+
+
+def _commit(manager: PartitionManager, outlook: Outlook) -> bool:
+    news = outlook.news
+    if news is None:
+        return False
+    for work in outlook.plan().work:
+        attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
+        manager.register(outlook.view.declaration, attempt)
+        staged = {b: Staged(1, 1, 1, tuple(news.sights.segments(news.seen[b]))) for b in attempt.buckets}
+        seen = SecondLook({b: news.seen[b].sight for b in attempt.buckets})
+        manager.commit(outlook.view.declaration, attempt, staged, partial(_same, seen))
+    return True
 
 
 def _same(seen: SecondLook) -> SecondLook:
