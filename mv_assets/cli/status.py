@@ -43,7 +43,7 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the state says of a view, and, if another definition took over, that this project can't write it."""
+    """What the state says of a view, and that this project can't write it if another definition took over."""
 
     view: View
     snapshot: Snapshot | None = None

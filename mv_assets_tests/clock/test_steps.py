@@ -1,4 +1,4 @@
-"""The clock that all go by is set back or forth in the middle of things: nothing is wrong, or waits for it."""
+"""The clock that all go by is set back or forth in the middle of things: nothing is wrong or waits for it."""
 
 from __future__ import annotations
 
