@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, repeat
@@ -13,10 +13,12 @@ from mv_assets.buckets import HOUR
 from mv_assets.errors import LeaseExpired
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.present import Present
+from mv_assets.refresh.attempt import OpenAttempt
 from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Unwatched
-from mv_assets.state.model import Outcome, Sight
+from mv_assets.state.model import Outcome, SecondLook, Sight
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
 from mv_assets_tests.clock.conftest import Machine, Machines
@@ -46,6 +48,27 @@ def test_a_commit_is_the_same_whatever_the_clock_did_since_its_plan(machine: Mac
     assert decided == {0: Outcome.COMMITTED, 1: Outcome.COMMITTED}
     assert made.refresh() == {}
     assert made.watermark() == 2
+
+
+@STEPS
+def test_how_long_a_bucket_took_is_what_it_took_whatever_the_clock_did_meanwhile(
+    machine: Machines, step: int
+) -> None:
+    made = machine()
+    made.days(0)
+    outlook = made.look()
+    [work] = outlook.plan().work
+
+    def compute(_generation: str, _buckets: Sequence[int]) -> Contents:
+        made.later(step)
+        return Contents()
+
+    attempt = OpenAttempt(made.place(), outlook.view.declaration, outlook.header.version, work.buckets)
+    attempt.stage(compute, lambda _bucket: ())
+    attempt.commit(lambda: SecondLook(sights_of(outlook)))
+    assert 0 <= (made.data(0).duration_ms or 0) < HOUR
+    # It has no rows: what it holds is of no matter here.
+    made.manager.drop("v")
 
 
 def test_w_does_not_follow_a_clock_that_is_set_back_and_goes_on_from_there(machine: Machines) -> None:
