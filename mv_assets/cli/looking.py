@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from mv_assets.clock import clock
 from mv_assets.refresh.maps import Imagined
 from mv_assets.refresh.watch import Observer, Watch
+from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Progress as ListingProgress
 from mv_assets.tables.opening import open_table
@@ -23,7 +24,8 @@ def imagining(catalog: Catalog, store: Store | None) -> Iterator[Watch]:
     database = None if store is None else store.database
     tables = {name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()}
     with bars() as shown:
-        yield Watch(catalog, tables, Imagined(store), clock, observer(shown))
+        now = clock if store is None else SharedClock(store)
+        yield Watch(catalog, tables, Imagined(store), now, observer(shown))
 
 
 @contextmanager

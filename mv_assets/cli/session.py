@@ -17,6 +17,7 @@ from mv_assets.clock import clock
 from mv_assets.demo import Demo
 from mv_assets.errors import NoState
 from mv_assets.state.manager import PartitionManager
+from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, load
 
@@ -72,7 +73,8 @@ class Session:
             store.close()
 
     def manager(self, store: Store, command: str) -> PartitionManager:
-        return PartitionManager(store, clock=clock, who=f"{_user()} with mv-assets {command}")
+        who = f"{_user()} with mv-assets {command}"
+        return PartitionManager(store, clock=SharedClock(store), who=who)
 
 
 def _user() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from mv_assets.buckets import duration, iso
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.clock import clock
-from mv_assets.errors import UnknownView
+from mv_assets.errors import Fenced, UnknownView
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
@@ -28,47 +29,62 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
     session: Session = ctx.obj
     catalog = session.catalog()
     asked = [catalog.view(name) for name in views or catalog.views]
-    now = clock()
     with session.existing_state(catalog) as store:
-        found = [(view, _snapshot(store, view)) for view in asked]
+        now = clock() if store is None else store.now()
+        found = [_found(store, view) for view in asked]
     if as_json:
-        print_json({"views": [_json(view, snapshot, now) for view, snapshot in found]})
+        print_json({"views": [_json(each.view, each.snapshot, now) for each in found]})
     else:
         _print(found, now)
-    if any(snapshot is not None and _troubled(view, snapshot, now) for view, snapshot in found):
+    if any(each.is_wrong(now) for each in found):
         ctx.exit(1)
 
 
-def _troubled(view: View, snapshot: Snapshot, now: int) -> bool:
-    return bool(health.failures(snapshot) or health.broken(snapshot) or _stall(view, snapshot, now))
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the state says of a view, and that this project can't write it if another definition took over."""
+
+    view: View
+    snapshot: Snapshot | None = None
+    fenced: Fenced | None = None
+
+    def is_wrong(self, now: int) -> bool:
+        found = self.snapshot
+        wrong = found is not None and (
+            health.failures(found) or health.broken(found) or _stall(self.view, found, now)
+        )
+        return bool(wrong) or self.fenced is not None
 
 
 def _stall(view: View, snapshot: Snapshot, now: int) -> str | None:
     return health.stall(snapshot, view.declared.buffer, view.declared.stall_after, now)
 
 
-def _snapshot(store: Store | None, view: View) -> Snapshot | None:
+def _found(store: Store | None, view: View) -> _Found:
     if store is None:
-        return None
+        return _Found(view)
     try:
-        return store.snapshot(view.name)
+        snapshot, history = store.snapshot(view.name), store.history(view.name)
     except UnknownView:
-        return None
+        return _Found(view)
+    mine, theirs = view.definition, snapshot.header.definition
+    fenced = Fenced(view.name, mine, theirs) if mine != theirs and mine in history else None
+    return _Found(view, snapshot, fenced)
 
 
-def _print(found: list[tuple[View, Snapshot | None]], now: int) -> None:
+def _print(found: list[_Found], now: int) -> None:
     out = show.console()
-    for view, snapshot in found:
-        about = f"{view.declared.bucket} buckets of {view.declared.base}"
-        out.print(f"[bold]{view.name}[/]  [bright_black]{about}[/]")
-        if snapshot is None:
+    for each in found:
+        about = f"{each.view.declared.bucket} buckets of {each.view.declared.base}"
+        out.print(f"[bold]{each.view.name}[/]  [bright_black]{about}[/]")
+        if each.snapshot is None:
             out.print("  never refreshed; `mv-assets plan` shows what a refresh would do\n")
             continue
-        _print_one(view, snapshot, now)
+        _print_one(each.view, each.snapshot, each.fenced, now)
     out.print(show.legend())
 
 
-def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
+def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) -> None:
     out, header = show.console(), snapshot.header
     out.print("  ", show.strip(snapshot, out.width - 24), sep="")
     counts, behind, most = (
@@ -83,7 +99,9 @@ def _print_one(view: View, snapshot: Snapshot, now: int) -> None:
         f"[{'bold red' if late else 'default'}]lag {duration(behind)}{allowed}[/]; "
         f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
     )
-    if header.definition != view.definition:
+    if fenced is not None:
+        out.print(f"  [bold red]{show.failed()}[/] {escape(str(fenced))}")
+    elif header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
     failures = health.failures(snapshot)

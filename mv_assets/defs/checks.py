@@ -103,12 +103,10 @@ def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
 
 def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefinition]:
     """The checks of one view, for people to make."""
-    by_map: dict[str, Callable[[Snapshot], Verdict]] = {
-        "no_stale_buckets": lambda snapshot: no_stale_buckets(view, snapshot),
-        "no_failed_buckets": lambda snapshot: no_failed_buckets(view, snapshot),
-        "fresh": lambda snapshot: fresh(
-            view, snapshot.header, deployment.now(), stall(view, snapshot, deployment.now())
-        ),
+    by_map: dict[str, Callable[[Snapshot, int], Verdict]] = {
+        "no_stale_buckets": lambda snapshot, _now: no_stale_buckets(view, snapshot),
+        "no_failed_buckets": lambda snapshot, _now: no_failed_buckets(view, snapshot),
+        "fresh": lambda snapshot, now: fresh(view, snapshot.header, now, stall(view, snapshot, now)),
     }
     return [
         *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),
@@ -125,13 +123,13 @@ _ABOUT = {
 
 
 def _of_map(
-    deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot], Verdict]
+    deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot, int], Verdict]
 ) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.place("Dagster") as place:
             try:
-                return verdict(place.store.snapshot(view.name)).result()
+                return verdict(place.store.snapshot(view.name), place.clock()).result()
             except UnknownView:
                 return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
 

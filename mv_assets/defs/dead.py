@@ -26,6 +26,7 @@ def living(
     place: Place,
     views: Collection[View],
     runs: Sequence[RunRecord],
+    now: int,
 ) -> list[RunRecord]:
     """Runs without those whose process is gone. These are ended, if they are nobody's but ours."""
     named, found = {dg.AssetKey(view.name): view for view in views}, list[RunRecord]()
@@ -36,7 +37,7 @@ def living(
         # A job of the launchpad may be about any view, another table's too.
         others = place.catalog.views.values() if job else views
         touched = [named[key] for key in assets & named.keys()] or list(others if ours else ())
-        silent = bool(touched) and _is_silent(instance, record, place.clock())
+        silent = bool(touched) and _is_silent(instance, record, now)
         if not silent or any(_beats(place, view, run) for view in touched):
             found.append(record)
         elif ours:

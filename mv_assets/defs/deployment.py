@@ -19,6 +19,7 @@ from mv_assets.errors import MvError
 from mv_assets.project import Project, Spark
 from mv_assets.refresh.place import Place, place_of
 from mv_assets.state.manager import PartitionManager
+from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
@@ -31,9 +32,12 @@ class Deployment:
     """A project's catalog, and how to get at all that belongs to it."""
 
     catalog: Catalog
+    # The machine's clock, by which files and Dagster's runs are dated.
     now: Callable[[], int] = clock
     # Tables that assets of the user's own write, by the keys of those.
     produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
+    # The clock of the maps.
+    shared: Callable[[Store], Callable[[], int]] = SharedClock
 
     def key_of(self, name: str) -> dg.AssetKey:
         """The asset of a table or view."""
@@ -46,7 +50,7 @@ class Deployment:
         engine = Engine(declared) if spark is None else Engine(declared, lambda _: session_of(spark))
         store = Store(self.catalog.project.state)
         try:
-            manager = PartitionManager(store, clock=self.now, who=who)
+            manager = PartitionManager(store, clock=self.shared(store), who=who)
             yield place_of(self.catalog, store, manager, engine, self.now)
         finally:
             store.close()

@@ -98,7 +98,8 @@ class Watching:
         maps = Recorded(place.store, place.manager)
         watch = Watch(place.catalog, place.tables, maps, place.clock, _within(_READING_S))
         outlooks = watch.round(self._views)
-        runs = living(self._instance, repository, place, views, unfinished(self._instance))
+        now = self._deployment.now()
+        runs = living(self._instance, repository, place, views, unfinished(self._instance), now)
         claimed = taken(self._instance, repository, views, runs)
         for name, outlook in outlooks.items():
             view = self._views[name]
@@ -128,7 +129,7 @@ class Watching:
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
         """Ask for runs for what is due and nobody's yet."""
-        now, start, before = self._place.clock(), self._starts[view.name], list[int]()
+        now, start, before = self._deployment.now(), self._starts[view.name], list[int]()
 
         def is_free(bucket: int) -> bool:
             if bucket < start:

@@ -23,6 +23,7 @@ from mv_assets.query.planning import UTC
 from mv_assets.query.statement import statement_of
 from mv_assets.refresh.place import place_of
 from mv_assets.state.manager import PartitionManager
+from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, load
 
@@ -139,7 +140,7 @@ def _ready(spark: SparkSession, file: Path) -> _Ready:
 def _prepared(spark: SparkSession, file: Path) -> _Ready:
     catalog = load(file, schemas=False)
     store = Store(catalog.project.state)
-    manager = PartitionManager(store, clock=clock, who="mv_assets.sql")
+    manager = PartitionManager(store, clock=SharedClock(store), who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
     return _Ready(catalog, Answers(place_of(catalog, store, manager, engine, clock)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -35,9 +36,9 @@ class OpenAttempt:
 
     def stage(self, compute: Compute, segments: Callable[[int], Sequence[Segment]]) -> None:
         """Write the generation."""
-        began = self._place.clock()
+        began = time.monotonic()
         contents = compute(self._attempt.generation, self.buckets)
-        share = (self._place.clock() - began) // len(self.buckets)
+        share = int((time.monotonic() - began) * 1_000) // len(self.buckets)
         self._contents = contents
         self._staged = {
             bucket: Staged(contents.rows[bucket], contents.bytes[bucket], share, tuple(segments(bucket)))

@@ -149,7 +149,8 @@ class Errand:
             until = [waiting.until for waiting in plan.waiting if waiting.until is not None]
             if not until or place.clock() - began > patience:
                 return outlook, plan
-            self._sleep(max(min(until) - place.clock(), 0) / 1_000)
+            # Not longer, however far the clock was set back meanwhile.
+            self._sleep(min(max(min(until) - place.clock(), 0), patience) / 1_000)
 
     def _narrowed(self, plan: Plan) -> Plan:
         asked = set(self._buckets)

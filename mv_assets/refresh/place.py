@@ -43,8 +43,8 @@ class Place:
 
 
 def place_of(
-    catalog: Catalog, store: Store, manager: PartitionManager, engine: Engine, clock: Callable[[], int]
+    catalog: Catalog, store: Store, manager: PartitionManager, engine: Engine, machine: Callable[[], int]
 ) -> Place:
-    """Where a project's work is carried out."""
-    tables = {name: open_table(table, store.database, clock) for name, table in catalog.tables.items()}
-    return Place(catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), clock)
+    """Where a project's work is carried out, by the map's clock; files are dated by the machine's."""
+    tables = {name: open_table(table, store.database, machine) for name, table in catalog.tables.items()}
+    return Place(catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), manager.clock)

@@ -176,12 +176,15 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
 def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> int:
     """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
     now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
-    changed = [*(situation.base.changed[at] for at in seen.members), *situation.others_changed]
+    ahead = situation.base.behind(now)
+    changed = [*(situation.base.changed[at] + ahead for at in seen.members), *situation.others_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
     recent = [time for time in changed if abs(now - time) < limits.settle]
     if not recent:
         return now
-    since = buckets.next(seen.bucket) if row is None or row.refreshed_at is None else row.refreshed_at
+    refreshed = None if row is None else row.refreshed_at
+    # Nor may one that has been set back since the bucket was refreshed.
+    since = buckets.next(seen.bucket) if refreshed is None or refreshed > now else refreshed
     first = min((time for time in changed if time > since), default=now)
     return min(max(recent) + limits.settle, first + limits.settle_at_most)
 

@@ -212,5 +212,6 @@ class Refresher:
         # Files that have not settled by then never will; they are left for another refresh.
         if not until or now - self._waits_since > self._patience:
             return False
-        self._sleep(max(min(until) - now, 0) / 1_000)
+        # Not longer, however far the clock was set back meanwhile.
+        self._sleep(min(max(min(until) - now, 0), self._patience) / 1_000)
         return True

@@ -62,12 +62,13 @@ class Sights:
 
     def recheck_at(self, now: int) -> int | None:
         """The time from which the same listings may mean something else."""
-        times = [
-            next_end(self.base, now),
-            self.base.recheck_at,
-            *(d.recheck_at for d in self.dimensions.values()),
+        rechecks = [
+            listed.recheck_at + listed.behind(now)
+            for listed in (self.base, *self.dimensions.values())
+            if listed.recheck_at is not None
         ]
-        return min((time for time in times if time is not None), default=None)
+        begins = next_end(self.base, now)
+        return min(rechecks if begins is None else [begins, *rechecks], default=None)
 
     def broken(self) -> list[tuple[str, Broken]]:
         """Every file that can't be used, with its table."""
@@ -86,9 +87,10 @@ class Sights:
         equal = bool(missing) and rest == seen.sight.inputs.base
         return replace(seen, sight=replace(seen.sight, missing=missing, rest_equal=equal))
 
-    def dimensions_changed(self, since: int) -> tuple[int, ...]:
-        """When files of the dimensions changed, as far as that was later."""
-        return tuple({time for listed in self.dimensions.values() for time in listed.changed if time > since})
+    def dimensions_changed(self, now: int, within: int) -> tuple[int, ...]:
+        """When files of the dimensions changed, as far as that is not longer ago."""
+        times = {t + listed.behind(now) for listed in self.dimensions.values() for t in listed.changed}
+        return tuple(time for time in times if time > now - within)
 
     def _errors_among(self, members: Sequence[int]) -> tuple[str, ...]:
         if not self._broken:

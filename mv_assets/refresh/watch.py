@@ -54,7 +54,7 @@ class Outlook:
             return Plan(self.header.version)
         news = self.news
         end = news.sights.source_end(self.at)
-        recent = news.sights.dimensions_changed(self.at - news.limits.settle_at_most)
+        recent = news.sights.dimensions_changed(self.at, news.limits.settle_at_most)
         situation = Situation(
             news.snapshot, news.seen, news.sights.base, news.limits, self.at, end, news.alive, recent
         )

@@ -39,13 +39,15 @@ class PartitionManager:
     Every method locks the view's header, decides on what it finds there, and writes rows, log, watermark
     and version in that one short transaction, or writes nothing. Conflicts and transport errors are
     tried again; refusals (`mv_assets.errors.Refused`) are raised at once.
+
+    All times in the map are of its `clock`: for maps that deployments share a `SharedClock`.
     """
 
     def __init__(
         self, store: Store, *, clock: Clock, who: str = "mv-assets", retry: Retry | None = None
     ) -> None:
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._log = Log(clock, who)
         self._retry = retry or Retry()
 
@@ -150,7 +152,7 @@ class PartitionManager:
                 beat(tx, name)
                 return
             tx.add_generation(Generation(name, view.view, GenerationState.STAGED, tx.now()))
-            records, now = tx.attempts(attempt.buckets), self._clock()
+            records, now = tx.attempts(attempt.buckets), self.clock()
             begun = {
                 p.bucket: rules.attempted(records.get(p.bucket), name, p.inputs, now) for p in attempt.work
             }
@@ -223,7 +225,7 @@ class PartitionManager:
                     seen.sights[planned.bucket],
                     seen.changed.get(planned.bucket),
                     collected=collected,
-                    now=self._clock(),
+                    now=self.clock(),
                 )
                 for planned in attempt.work
             }
@@ -261,7 +263,7 @@ class PartitionManager:
             tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
             if failed:
                 tx.put_attempts(
-                    records, {b: rules.failed(records[b], errors[b], self._clock()) for b in failed}
+                    records, {b: rules.failed(records[b], errors[b], self.clock()) for b in failed}
                 )
                 write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
             return list(failed)

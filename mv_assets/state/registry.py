@@ -111,4 +111,5 @@ class Registry:
         self._retry.run(self._retry.critical, view, "gc", once)
 
     def _expired(self, generation: Generation, now: int) -> bool:
-        return now - generation.heartbeat_at >= self._lifetime_ms
+        # Who lives beats again soon: a heart that beat long after now did so before the clock was set back.
+        return abs(now - generation.heartbeat_at) >= self._lifetime_ms

@@ -55,6 +55,15 @@ class Store:
         with self.database.write() as connection:
             yield MapWriter(connection, view, self._clock(connection), lock=lock)
 
+    def now(self) -> int:
+        """The database's clock."""
+
+        def once() -> int:
+            with self.database.read() as connection:
+                return self._clock(connection)()
+
+        return self._retry.run(self._retry.critical, "*", "ask for the time", once)
+
     def views(self) -> list[str]:
         """The names of all views, in order."""
 

@@ -134,6 +134,10 @@ class Listing:
         """Where Spark finds a file."""
         return self.details.elsewhere.get(name) or f"{self.details.root}/{name}"
 
+    def behind(self, now: int) -> int:
+        """How far the clock that dates the files is behind one that says `now` when they are listed."""
+        return now - self.at
+
     def recheck(self, at: int) -> None:
         """Have the table listed again from that time on, even if nothing seems to have changed."""
         self.recheck_at = at if self.recheck_at is None else min(self.recheck_at, at)

@@ -831,10 +831,12 @@ def test_a_fenced_deployment_is_refused(filled: Lake, command: list[str]) -> Non
     assert filled.rows() == rows
 
 
-def test_status_of_a_fenced_deployment_shows_both_definitions(filled: Lake) -> None:
+def test_status_of_a_fenced_deployment_says_what_to_do_and_exits_with_1(filled: Lake) -> None:
     mine = load(filled.file, schemas=False).view("daily").definition
     fenced(filled)
-    assert f"the project declares definition {mine}, the state has" in filled.said("status")
+    said = " ".join(filled.said("status", code=1).split())
+    assert f"this deployment declares {mine}: it is fenced; deploy the current definition" in said
+    assert "or go back on purpose with `mv-assets adopt`" in said
 
 
 def test_adopt_goes_back_to_the_declared_definition_and_the_plan_reverts(filled: Lake) -> None:

@@ -41,7 +41,7 @@ class Desk:
             }
         )
         catalog = prepare(Draft("test", project), schemas=False)
-        deployment = Deployment(catalog, refinery.clock)
+        deployment = Deployment(catalog, refinery.clock, shared=lambda _store: refinery.clock)
         ours = definitions_of(deployment, _spark(refinery))
         self.definitions = dg.Definitions.merge(ours, self.extra)
         self.repository = self.definitions.get_repository_def()

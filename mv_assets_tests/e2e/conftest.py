@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
+from sqlalchemy import create_engine, make_url, text
 
 from mv_assets.state.store import Store
 from mv_assets_tests.e2e.browser import artifacts, chromium
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.deployment import Deployment
-from mv_assets_tests.e2e.gate import Gate
 from mv_assets_tests.e2e.pages import Ui
-from mv_assets_tests.e2e.processes import DagsterProcesses
 from mv_assets_tests.e2e.site import Site
 
 
@@ -25,28 +24,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Iterator[Deployment]:
+def state(postgres: str) -> str:
+    """A state database that no other test empties."""
+    engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE e2e"))
+    engine.dispose()
+    return make_url(postgres).set(database="e2e").render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, connect_server: str, state: str) -> Iterator[Deployment]:
     """One Dagster a test process: it takes half a minute to start and to fill its views."""
     folder = tmp_path_factory.mktemp("e2e")
-    project = Site.files_of(folder)
-    store = Store(f"sqlite:///{folder}/state.db")
+    Site.files_of(folder, state)
+    store = Store(state)
     site = Site(folder, store, views=())
     site.fill()
-    gate = Gate(connect_server)
-    settings = {
-        "MV_ASSETS_PROJECT": str(project),
-        "MV_ASSETS_HOME": str(folder / "home"),
-        "MV_ASSETS_SPARK_REMOTE": gate.address,
-        "MV_ASSETS_SENSOR_INTERVAL": "2",
-    }
-    processes = DagsterProcesses(folder / "dagster", settings)
+    made = Deployment.of(site, folder, connect_server)
     try:
-        processes.start()
-        yield Deployment(site, gate, processes, Dagster.at(processes.address))
+        made.processes.start()
+        yield made
     finally:
-        gate.open()
-        processes.stop()
-        gate.shut_down()
+        made.shut_down()
         store.close()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import Self, TypeVar
 
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.gate import Gate
@@ -23,6 +24,24 @@ class Deployment:
     gate: Gate
     processes: DagsterProcesses
     dagster: Dagster
+
+    @classmethod
+    def of(cls, site: Site, home: Path, spark: str) -> Self:
+        """A deployment of a site with a home of its own, before Spark at an address; not started yet."""
+        gate = Gate(spark)
+        settings = {
+            "MV_ASSETS_PROJECT": str(site.project_file),
+            "MV_ASSETS_HOME": str(home / "home"),
+            "MV_ASSETS_SPARK_REMOTE": gate.address,
+            "MV_ASSETS_SENSOR_INTERVAL": "2",
+        }
+        processes = DagsterProcesses(home / "dagster", settings)
+        return cls(site, gate, processes, Dagster.at(processes.address))
+
+    def shut_down(self) -> None:
+        self.gate.open()
+        self.processes.stop()
+        self.gate.shut_down()
 
     def wait_until(self, condition: Callable[[], T], awaited: str) -> T:
         return wait_until(condition, awaited, lambda: state_of_affairs(self.dagster, self.processes))

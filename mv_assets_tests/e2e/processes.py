@@ -102,8 +102,11 @@ class DagsterProcesses:
 
     def last_lines(self, count: int = 60) -> str:
         """The end of the log, without what the daemon says every second."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join([line for line in lines if not _is_routine(line)][-count:])
+        return "\n".join([line for line in self.log_lines() if not _is_routine(line)][-count:])
+
+    def log_lines(self) -> list[str]:
+        """All that was said, by earlier processes on this home too."""
+        return self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
 
 
 def _interruptible() -> None:

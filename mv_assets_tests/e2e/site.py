@@ -93,22 +93,35 @@ BUCKETS = {HOURLY: days(1, DAYS), WEEKLY: [week(1), week(8)], WEATHER: days(1, 3
 class Site(Refinery):
     """Trips with zones and weather, written and spoiled as a test likes; DuckDB knows what comes of it."""
 
+    file: str = "project.yaml"
     _random: random.Random = field(default_factory=lambda: random.Random(5))
     _whole: dict[Path, bytes] = field(default_factory=dict)
 
     @classmethod
-    def files_of(cls, folder: Path) -> Path:
+    def files_of(cls, folder: Path, state: str) -> Path:
         """Write the project file; where it is."""
-        written = {
-            "state": f"sqlite:///{folder}/state.db",
-            "warehouse": str(folder / "warehouse"),
-            **_PROJECT,
-        }
+        written = {"state": state, "warehouse": str(folder / "warehouse"), **_PROJECT}
         (folder / "project.yaml").write_text(yaml.safe_dump(written))
         return folder / "project.yaml"
 
+    def beside(self, file: str) -> Site:
+        """The same site by a project file of its own, which may come to say something else."""
+        (self.folder / file).write_text(self.project_file.read_text())
+        return Site(self.folder, self.store, views=(), file=file)
+
+    def redefine(self, before: str, after: str) -> None:
+        """Write the project file anew, with a piece of SQL that reads otherwise."""
+        text = self.project_file.read_text()
+        assert before in text
+        self.project_file.write_text(text.replace(before, after))
+        self.declare()
+
+    @property
+    def project_file(self) -> Path:
+        return self.folder / self.file
+
     def declare(self, *_: MaterializedView) -> None:
-        self.catalog = load(self.folder / "project.yaml", schemas=False)
+        self.catalog = load(self.project_file, schemas=False)
         self.project = self.catalog.project
         self.tables = {
             name: open_table(table, self.store.database, self.clock, keep=False)

@@ -62,14 +62,19 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
 
     `alive` says that the recorded generation is STAGED and its heartbeat is fresh. A bucket whose attempt
     never ended may have killed its process: it runs alone, whatever its inputs are now, so that it
-    can't take others along again.
+    can't take others along again. A pause that would last longer than any was set by a clock that has been
+    set back since.
     """
     if record is None:
         return Standing.FREE
     if alive:
         return Standing.IN_FLIGHT
     same = record.inputs == inputs
-    if same and record.retry_after is not None and record.retry_after > now:
+    if (
+        same
+        and record.retry_after is not None
+        and now < record.retry_after <= now + retry_delay(record.count)
+    ):
         return Standing.BACKING_OFF
     return Standing.ALONE if same or record.generation is not None else Standing.FREE
 
@@ -114,11 +119,13 @@ def idle(record: LookRecord | None, table_version: str, map_version: int, now: i
     """Whether a look may end early.
 
     The table's version alone is not enough: a commit may have landed after that look with inputs that
-    were already out of date, and only the map's version tells.
+    were already out of date, and only the map's version tells. A look that was made after now is one of a
+    clock that has been set back: it says nothing of when to look again.
     """
     return (
         record is not None
         and record.table_version == table_version
         and record.map_version == map_version
+        and record.at <= now
         and (record.recheck_at is None or now < record.recheck_at)
     )

@@ -1,0 +1,1 @@
+"""Clocks that differ, clocks that are set, and calendars."""

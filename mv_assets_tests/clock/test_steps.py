@@ -1,0 +1,250 @@
+"""The clock that all go by is set back or forth in the middle of things: nothing is wrong or waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain, repeat
+
+import pytest
+
+from mv_assets.buckets import HOUR
+from mv_assets.errors import LeaseExpired
+from mv_assets.query.fitness import Fitness, Freshness
+from mv_assets.query.present import Present
+from mv_assets.refresh.attempt import OpenAttempt
+from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.generations import Contents
+from mv_assets.refresh.planner import Work
+from mv_assets.refresh.refresher import Refresher, Unwatched
+from mv_assets.state.model import Outcome, SecondLook, Sight
+from mv_assets.state.rules import Standing
+from mv_assets.views.view import View
+from mv_assets_tests.clock.conftest import Machine, Machines
+from mv_assets_tests.harness import Deployment
+from mv_assets_tests.lake import day, news_of, pieces, sights_of, through, view
+from mv_assets_tests.modelled import DAY
+
+STEPS = pytest.mark.parametrize("step", [-HOUR, DAY], ids=["an hour back", "a day ahead"])
+SETTLE = {"settle": "10s", "settle_at_most": "20s"}
+
+
+# Between a plan and its commit
+
+
+@STEPS
+def test_a_commit_is_the_same_whatever_the_clock_did_since_its_plan(machine: Machines, step: int) -> None:
+    made = machine()
+    made.days(0, 1)
+    outlook = made.look()
+
+    def sights_now() -> Mapping[int, Sight]:
+        made.later(step)
+        return sights_of(made.dry())
+
+    [work] = outlook.plan().work
+    decided = made.compute(outlook, work, sights_now)
+    assert decided == {0: Outcome.COMMITTED, 1: Outcome.COMMITTED}
+    assert made.refresh() == {}
+    assert made.watermark() == 2
+
+
+@STEPS
+def test_how_long_a_bucket_took_is_what_it_took_whatever_the_clock_did_meanwhile(
+    machine: Machines, step: int
+) -> None:
+    made = machine()
+    made.days(0)
+    outlook = made.look()
+    [work] = outlook.plan().work
+
+    def compute(_generation: str, _buckets: Sequence[int]) -> Contents:
+        made.later(step)
+        return Contents()
+
+    attempt = OpenAttempt(made.place(), outlook.view.declaration, outlook.header.version, work.buckets)
+    attempt.stage(compute, lambda _bucket: ())
+    attempt.commit(lambda: SecondLook(sights_of(outlook)))
+    assert 0 <= (made.data(0).duration_ms or 0) < HOUR
+    # It has no rows: what it holds is of no matter here.
+    made.manager.drop("v")
+
+
+def test_w_does_not_follow_a_clock_that_is_set_back_and_goes_on_from_there(machine: Machines) -> None:
+    made = machine(view(start="2000-01-01"))
+    made.clock.now = 12_000 * DAY
+    made.days(11_998, 11_999)
+    made.write("over-midnight.parquet", through(11_999, 12_000))
+    made.declare(view(start="2002-11-07"))
+    made.converge()
+    assert made.watermark() == 12_000
+    made.clock.now -= HOUR
+    for _ in range(3):
+        assert made.refresh() == {}
+    assert (made.watermark(), made.states(11_998, 11_999)) == (12_000, "VV")
+    made.clock.now += DAY + HOUR
+    made.converge()
+    assert (made.watermark(), made.states(12_000)) == (12_001, "V")
+
+
+# Pauses
+
+
+def test_a_pause_set_by_a_clock_that_was_a_day_ahead_is_over_when_that_is_set_right(
+    deployment: Deployment,
+) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    deployment.clock.now += DAY
+    deployment.fail(deployment.begin(0), 0)
+    assert deployment.standing(0) == [Standing.BACKING_OFF]
+    deployment.clock.now -= DAY
+    assert deployment.standing(0) == [Standing.ALONE]
+
+
+def test_a_pause_begun_before_the_clock_went_back_a_little_still_holds(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    for _ in range(3):
+        deployment.fail(deployment.begin(0), 0)
+    deployment.clock.now += 30_000
+    assert deployment.standing(0) == [Standing.BACKING_OFF]
+    deployment.clock.now -= 20_000
+    assert deployment.standing(0) == [Standing.BACKING_OFF]
+
+
+class _SetsTheClock(Unwatched):
+    """Between a plan and the wait for its files, the clock goes back by a day."""
+
+    def __init__(self, lake: Machine) -> None:
+        self._lake = lake
+
+    def plans(self, work: Iterable[tuple[View, Work]]) -> None:
+        assert list(work) == []
+        self._lake.later(-DAY)
+
+
+def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
+    made = machine(table=SETTLE)
+    made.days(0)
+    made.set_machine(made.changed_at("day-0.parquet") + 1_000)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Refresher(made.place(), progress=_SetsTheClock(made), sleep=sleep).run()
+    assert slept == [40.0]
+
+
+def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
+    made = machine(table=SETTLE)
+    made.days(0)
+    made.set_machine(made.changed_at("day-0.parquet") + 1_000)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        raise KeyboardInterrupt
+
+    # Right when the run begins and looks, and set back by a day when it is about to wait.
+    now = made.clock.now
+    times = chain([now, now], repeat(now - DAY))
+    place = replace(made.place(), clock=lambda: next(times))
+    with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], sleep) as errand:
+        errand.stage()
+    assert slept == [40.0]
+
+
+def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_clock_since_set_back(
+    machine: Machines,
+) -> None:
+    made = machine(table=SETTLE)
+    made.days(0)
+    made.converge()
+    made.later(-HOUR)
+    made.write("never-rests.parquet", [day(0)])
+    outlook = made.look(whole=True)
+    listing, now = news_of(outlook).sights.base, made.clock.now
+    listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
+    listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
+    assert pieces(outlook.plan()) == [("OVERWRITE", [0])]
+
+
+# Looks
+
+
+def test_a_look_made_before_the_clock_was_set_back_is_made_again(machine: Machines) -> None:
+    made = machine(table=SETTLE)
+    made.days(0)
+    made.damage("day-0.parquet")
+    made.set_machine(made.changed_at("day-0.parquet") + 1_000)
+    made.look()
+    made.later(-HOUR)
+    made.later(60_000)
+    made.look()
+    look = made.snapshot().look
+    assert look is not None
+    assert look.at == made.clock.now
+    assert "day-0.parquet" in look.broken[0]
+    version = made.version()
+    made.look()
+    assert made.version() == version
+
+
+def test_a_bounded_query_does_not_trust_a_look_of_a_clock_that_was_set_back(machine: Machines) -> None:
+    made = machine(view(start="2024-10-04", max_staleness="3650d"))
+    made.days(20_000)
+    made.converge()
+    assert _too_old(made) is None
+    made.later(-HOUR)
+    assert "of a clock that has been set back" in (_too_old(made) or "")
+    made.look()
+    assert _too_old(made) is None
+
+
+def _too_old(made: Machine) -> str | None:
+    with ExitStack() as held:
+        fitness = Fitness(made.catalog, made.store, Present(made.place(), held), Freshness.BOUNDED)
+        return fitness.too_old(made.catalog.view("v"))
+
+
+# Hearts and leases
+
+
+def test_who_died_before_the_clock_was_set_back_does_not_live_until_then(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    dead, living = deployment.begin(0), deployment.begin(1)
+    deployment.clock.now -= HOUR
+    deployment.registry.beat("v", living.attempt.generation)
+    assert deployment.registry.alive("v") == {living.attempt.generation}
+    assert deployment.standing(0) == [Standing.ALONE]
+    # Work may be begun again at once, but files are deleted only when it is sure that nobody writes them.
+    assert deployment.collect() == []
+    assert deployment.generation(dead.attempt.generation) is not None
+
+
+def test_an_attempt_that_gc_took_for_dead_as_the_clock_leapt_commits_nothing_and_is_planned_again(
+    deployment: Deployment,
+) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    work = deployment.begin(0)
+    deployment.clock.now += DAY
+    assert deployment.collect() == [work.attempt.generation]
+    assert deployment.commit(work) == {0: Outcome.PLANNED_AGAIN}
+    deployment.clock.now -= DAY
+    deployment.converge()
+    assert deployment.watermark == 1
+
+
+def test_a_reader_whose_lease_ran_out_as_the_clock_leapt_gets_an_error_and_no_answer(
+    deployment: Deployment,
+) -> None:
+    deployment.fill(0)
+    with pytest.raises(LeaseExpired), deployment.leases.pin("v"):
+        deployment.clock.now += DAY
