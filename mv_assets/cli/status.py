@@ -100,7 +100,7 @@ def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) 
         f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
     )
     if fenced is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {escape(str(fenced))}")
+        out.print(f"  [bold red]{show.failed()}[/] {show.plain(str(fenced))}")
     elif header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
