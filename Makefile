@@ -4,12 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
+# How long a soak is.
+KILLS ?= 200
+MINUTES ?= 60
+SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
-.PHONY: dev test check prove bench java chromium clean
+.PHONY: dev test check prove soak bench java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -31,6 +35,10 @@ check: java $(READY)
 # The exhaustive checker with larger bounds: minutes to an hour.
 prove: $(READY)
 	$(BIN)/pytest -n 0 -m deep -s mv_assets_tests/simulation
+
+# The demo under load while all that it consists of is killed, 200 times: about an hour.
+soak: java $(READY)
+	$(BIN)/python -m mv_assets_tests.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m mv_assets_tests.benchmarks
