@@ -18,6 +18,8 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.instance.ref import InstanceRef
 
 from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
 from mv_assets.errors import HomeInUse
@@ -63,13 +65,18 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
             assert second.ended() == 2
             assert f"kill -INT {running.process.pid}" in second.said()
 
-        # A Spark that dies comes back, where it was.
+        # What dies comes back, where it was: Spark, and the process of the code, which Dagster only misses.
         spark = running.spark()
         assert spark is not None
         os.kill(spark, signal.SIGKILL)
+        (code,) = [pid for pid, name in running.started().items() if " -m dagster api grpc " in name]
+        os.kill(code, signal.SIGKILL)
         running.until(lambda: "Spark is back" in running.said())
         assert listens(int(port))
         assert running.spark() not in (None, spark)
+        running.until(lambda: "Dagster is back" in running.said())
+        assert "Dagster has lost the process that runs the code" in running.said()
+        assert asked(ui, "{ version }")["version"]
 
         started = running.started()
         assert any("dagster" in name for name in started.values())
@@ -86,6 +93,37 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
             "spark.properties",
         }
         assert (running.home / "dagster" / "history" / "runs.db").is_file()
+
+
+def test_a_child_that_dies_is_started_again_but_not_one_that_never_came_up(tmp_path: Path) -> None:
+    said, starts = list[str](), list[int]()
+    child = Child("It", ["sleep", "600"], dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    kept = Kept(child, lambda: len(starts) != 1, said.append, lambda: starts.append(1))
+
+    def killed() -> int | None:
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        return kept.check()
+
+    kept.start()
+    try:
+        assert kept.check() is None
+        assert killed() == -signal.SIGKILL
+        kept.start()
+        assert kept.check() is None
+        assert kept.ready
+        assert killed() is None
+        assert not kept.ready
+        # It is time to start it again; then it is up.
+        assert [kept.check(), kept.check()] == [None, None]
+        assert (len(starts), child.exit_code()) == (3, None)
+        assert said == [
+            "[yellow]It ended by itself (exit code -9)[/]; starting it again",
+            "It is back",
+        ]
+    finally:
+        child.stop()
 
 
 def tmp_path_of(folder: Path, name: str) -> Path:

@@ -23,7 +23,7 @@ from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import load
 from mv_assets_tests.refinery import Refinery
 
-DAYS = 7
+DAYS = 4
 _HERE = {"state: sqlite:///../state.db": "state: {state}", "master: local[*]": "master: local[2]"}
 
 

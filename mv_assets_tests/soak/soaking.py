@@ -23,11 +23,14 @@ from mv_assets_tests.dev import UP, Dev
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.graphql import Refusal
 from mv_assets_tests.soak import verdict, victims
-from mv_assets_tests.soak.city import build, city
+from mv_assets_tests.soak.city import DAYS, build, city
 from mv_assets_tests.soak.postgres import Postgres
 from mv_assets_tests.soak.workload import Workload
 
 _POLL_S = 0.3
+# So many are killed while there is work, the others while all of it is still coming back, say.
+_IN_WORK = 2 / 3
+_WORK_WITHIN_S = 30
 _HOME_IN_USE = re.compile(r"kill -INT ([\d ]+)`")
 
 
@@ -38,7 +41,7 @@ class Soak:
     folder: Path
     seed: int
     pause_s: tuple[float, float] = (1.0, 18.0)
-    days: int = 7
+    days: int = DAYS
     kills: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     restarts: int = 0
@@ -104,6 +107,8 @@ class Soak:
 
     def kill(self, names: Sequence[str], weights: Sequence[float]) -> str:
         """Wait a moment, then kill somebody; who it was."""
+        if self._chance.random() < _IN_WORK:
+            self.until(lambda: self.up() and self.dagster.unfinished(), "work", _WORK_WITHIN_S)
         rest = time.monotonic() + self._chance.uniform(*self.pause_s)
         while time.monotonic() < rest:
             self.keep()

@@ -12,13 +12,23 @@ from mv_assets_tests.dev import Dev
 
 _SIGNS: Mapping[str, Callable[[str], bool]] = {
     "run": lambda name: "multiprocessing.spawn" in name,
-    "code server": lambda name: " -m dagster api grpc " in name or " -m dagster code-server start " in name,
+    "code server": lambda name: " -m dagster api grpc " in name,
+    "code proxy": lambda name: " -m dagster code-server start " in name,
     "webserver": lambda name: " -m dagster_webserver " in name,
     "daemon": lambda name: " -m dagster._daemon " in name,
     "Spark": lambda name: "SparkConnectServer" in name,
 }
 # How often each is chosen, of a hundred; PostgreSQL and dev itself are no processes of dev's.
-WEIGHTS = {"run": 38, "Spark": 16, "PostgreSQL": 18, "code server": 11, "daemon": 8, "webserver": 6, "dev": 3}
+WEIGHTS = {
+    "run": 38,
+    "Spark": 16,
+    "PostgreSQL": 18,
+    "code server": 7,
+    "code proxy": 4,
+    "daemon": 8,
+    "webserver": 6,
+    "dev": 3,
+}
 
 
 def kill(dev: Dev, victim: str, chance: random.Random) -> str | None:

@@ -24,7 +24,7 @@ from mv_assets.demo import Demo
 _POLL_S = 0.25
 _LOOK_S = 3.0
 # Some deaths Dagster mends by itself, within this time.
-_LOST_S = 20.0
+_LOST_S = 12.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
