@@ -26,7 +26,7 @@ def main() -> int:
     deadline = time.monotonic() + given.minutes * 60
     soak = Soak(folder, given.seed)
     try:
-        soak.begin()
+        soak.begin(filled=True)
         names, weights = list(victims.WEIGHTS), list(victims.WEIGHTS.values())
         told = 0
         while soak.kills.total() < given.kills and time.monotonic() < deadline:

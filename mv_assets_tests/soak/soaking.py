@@ -100,10 +100,15 @@ class Soak:
     def up(self) -> bool:
         return UP in self.dev.said() and loaded(self._port) is not None
 
-    def begin(self, patience_s: float = 600) -> None:
-        """Until there is something to lose."""
+    def begin(self, *, filled: bool, patience_s: float = 600) -> None:
+        """Until all is up, and there is something to lose if that is asked for."""
         assert self.until(self.up, "all to be up", patience_s), self.dev.said()
+        if filled:
+            assert self.until(self._filled, "the first rows", patience_s), self.dev.said()
         self.workload.start()
+
+    def _filled(self) -> bool:
+        return bool(self.dagster.partitions("trips_hourly").materialized)
 
     def kill(self, names: Sequence[str], weights: Sequence[float]) -> str:
         """Wait a moment, then kill somebody; who it was."""

@@ -20,13 +20,13 @@ _SIGNS: Mapping[str, Callable[[str], bool]] = {
 }
 # How often each is chosen, of a hundred; PostgreSQL and dev itself are no processes of dev's.
 WEIGHTS = {
-    "run": 38,
+    "run": 32,
     "Spark": 16,
-    "PostgreSQL": 18,
-    "code server": 7,
+    "PostgreSQL": 20,
+    "code server": 9,
     "code proxy": 4,
-    "daemon": 8,
-    "webserver": 6,
+    "daemon": 9,
+    "webserver": 7,
     "dev": 3,
 }
 
