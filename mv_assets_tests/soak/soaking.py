@@ -178,8 +178,12 @@ class Soak:
         if self.dagster.unfinished() or self.dagster.backfills_ahead():
             return False
         with city(self.demo) as lake:
-            shown = [self.dagster.partitions(view) for view in lake.catalog.views]
-            return lake.at_rest() and not any(each.failed or each.materializing for each in shown)
+            shown = [
+                self.dagster.partitions(view).materializing
+                or verdict.shown_as_failed(lake, self.dagster, view)
+                for view in lake.catalog.views
+            ]
+            return lake.at_rest() and not any(shown)
 
     def _ticked(self, since: float) -> bool:
         ticks = [tick for tick in self.dagster.ticks("watch_trips") if tick.at > since]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from mv_assets.refresh.garbage import Garbage
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases
-from mv_assets.state.model import State
+from mv_assets.state.model import Operation, State
 from mv_assets.state.registry import Registry
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.soak.city import City
@@ -31,7 +31,7 @@ def violations(lake: City, dagster: Dagster) -> list[str]:
     for view in lake.catalog.views:
         found += [f"{view}: {each}" for each in _of_map(lake, view)]
         found += [f"{view}: {each}" for each in _of_files(lake, view)]
-        found += [f"{view}: {each}" for each in _of_dagster(dagster, view)]
+        found += [f"{view}: {each}" for each in _of_dagster(lake, dagster, view)]
     found += [f"run {run.id[:8]} is {run.status}" for run in dagster.unfinished()]
     return found + [f"backfill {each} was never begun" for each in dagster.backfills_ahead()]
 
@@ -94,8 +94,22 @@ def _folders(lake: City, view: str) -> set[str]:
     return set()
 
 
-def _of_dagster(dagster: Dagster, view: str) -> Iterator[str]:
-    statuses = dagster.partitions(view)
-    for what, keys in {"in progress": statuses.materializing, "failed": statuses.failed}.items():
-        if keys:
-            yield f"Dagster shows {list(keys)[:5]} as {what}"
+def _of_dagster(lake: City, dagster: Dagster, view: str) -> Iterator[str]:
+    if keys := dagster.partitions(view).materializing:
+        yield f"Dagster shows {list(keys)[:5]} as in progress"
+    if failed := shown_as_failed(lake, dagster, view):
+        yield f"Dagster shows {failed[:5]} as failed"
+
+
+def shown_as_failed(lake: City, dagster: Dagster, view: str) -> list[str]:
+    """Partitions that Dagster calls failed.
+
+    But for those that were reverted: a run that failed on them before is still the last that Dagster knows.
+    """
+    parse = lake.catalog.view(view).buckets.parse
+    return [
+        key
+        for key in dagster.partitions(view).failed
+        if not (last := lake.store.events(view, parse(key), most=1, only_changes=True))
+        or last[0].operation is not Operation.REVERT
+    ]
