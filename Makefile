@@ -4,12 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
+# How long a soak is.
+KILLS ?= 200
+MINUTES ?= 60
+SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
-.PHONY: dev test check prove bench java chromium clean
+.PHONY: dev test check prove soak bench java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -32,6 +36,10 @@ check: java $(READY)
 prove: $(READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
+
+# The demo under load while all that it consists of is killed, 200 times: about an hour.
+soak: java $(READY)
+	$(BIN)/python -m mv_assets_tests.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
 
 bench: java $(READY)
 	$(BIN)/python -m mv_assets_tests.benchmarks

@@ -230,6 +230,16 @@ class EngineLost(EngineUnavailable):
         self.buckets = tuple(buckets)
 
 
+class OutOfSpace(MvError):
+    """Spark had no room for what it wrote; nothing is wrong with the data."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Spark has no space left to write ({why}); make room in the warehouse and where Spark keeps its "
+            "temporary files (spark.local.dir), then it is tried again"
+        )
+
+
 class StillReading(MvError):
     """There is more to read than the time for it; what was read is remembered."""
 

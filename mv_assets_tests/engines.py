@@ -17,7 +17,7 @@ import pyspark
 from mv_assets.project import Spark
 
 _SPARK_HOME = Path(pyspark.__file__).parent
-_SMALL = {
+SMALL = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
@@ -31,11 +31,11 @@ def running(kind: str) -> Iterator[Spark]:
     """An engine of a kind: local, connect or cluster; how to reach it."""
     with ExitStack() as stopped:
         if kind == "local":
-            yield Spark(master="local[2]", conf=_SMALL)
+            yield Spark(master="local[2]", conf=SMALL)
         elif kind == "connect":
             yield Spark(remote=stopped.enter_context(connect_server()))
         elif kind == "cluster":
-            yield Spark(master=stopped.enter_context(cluster()), conf=_SMALL | _CLUSTER)
+            yield Spark(master=stopped.enter_context(cluster()), conf=SMALL | _CLUSTER)
         else:
             raise ValueError(f"no engine of kind {kind!r}: local, connect or cluster")
 
@@ -49,7 +49,7 @@ _CLUSTER = {
 
 
 @contextmanager
-def connect_server(conf: Mapping[str, str] = _SMALL) -> Iterator[str]:
+def connect_server(conf: Mapping[str, str] = SMALL) -> Iterator[str]:
     """A Spark Connect server; its address."""
     port = free_port()
     settings = {

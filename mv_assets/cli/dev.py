@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import LOOPBACK, free_port
 from mv_assets.cli.serving.spark import WarmSpark, spark_server
@@ -55,14 +56,18 @@ def dev(ctx: click.Context, port: int) -> None:
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
         ui_port = free_port(port)
-        served = dagster.dagster_dev(ui_port, environment, logs, keep)
+        served = Kept(
+            dagster.dagster_dev(ui_port, environment, logs, keep),
+            lambda: (how := dagster.loaded(ui_port)) is not None and not how.lost,
+            out.print,
+            # What the last one left unfinished nobody else would ever end.
+            lambda: _fail_leftovers(environment),
+        )
         out.print("starting Dagster" + (" and Spark ..." if warm else " ..."))
         if session.file is None:
             stopped.enter_context(feeding(Demo.here(), out.print))
         news = _News(out, ui_port, warm, logs, demo=session.file is None)
-        code = Supervisor(served, ui_port, warm, news.up, out.print, signals).run(
-            lambda: _fail_leftovers(environment), lock
-        )
+        code = Supervisor(served, ui_port, warm, news.up, signals).run(lock)
     ctx.exit(code)
 
 

@@ -45,12 +45,14 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
         expected = asked(context.run, context.instance, force=config.force)
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
         spark = getattr(context.resources, SPARK)
-        with deployment.place(who, spark) as place, Errand(place, view, buckets) as errand:
-            with as_failures():
-                if expected is not Asked.DUE:
-                    errand.force(f"asked for by {who}", valid_too=expected is Asked.FORCED)
-                staged = errand.stage()
-            if staged or _is_news(errand, expected):
+        with (
+            as_failures(),
+            deployment.place(who, spark) as place,
+            Errand(place, view, buckets) as errand,
+        ):
+            if expected is not Asked.DUE:
+                errand.force(f"asked for by {who}", valid_too=expected is Asked.FORCED)
+            if errand.stage() or _is_news(errand, expected):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
                 yield dg.Output(Handover(errand, _describer(context)), data_version=version)

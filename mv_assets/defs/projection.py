@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import dagster as dg
 from dagster import DagsterInstance
@@ -42,26 +42,43 @@ def untold(
     Dagster shows what the map says; the map is the truth.
     """
     told, asked, through = list[dg.AssetMaterialization](), 0, since
-    for mark, row in sorted(_committed(snapshot, since), key=lambda each: each[0]):
+    changed = sorted(_changed(instance, view, snapshot, since), key=lambda each: each[0])
+    for mark, row in changed:
         # A run that is still on its way tells itself.
         if taken.has(view, row.bucket):
             continue
         if asked >= _MOST:
             return told, through
         asked += 1
-        if not _knows(instance, view, row):
+        if row.content != mark[0] or not _knows(instance, view, row):
             valid = rules.effective_state(row, snapshot.header) is State.VALID
             read = provenance(instance, deployment, view) if valid else None
             told.append(events.materialization(view, row, events.of_bucket(row, "found in the map"), read))
         through = mark
-    left = any(taken.has(view, row.bucket) for _, row in _committed(snapshot, since))
+    left = any(taken.has(view, row.bucket) for _, row in changed)
     return told, since if left else end_of(snapshot.header.version)
 
 
-def _committed(snapshot: Snapshot, since: Mark) -> Iterator[tuple[Mark, PartitionRow]]:
+def _changed(
+    instance: DagsterInstance, view: View, snapshot: Snapshot, since: Mark
+) -> Iterator[tuple[Mark, PartitionRow]]:
+    """Rows with new data; and rows that are VALID again without any, where Dagster shows a failed run."""
+    failed: Collection[str] | None = None
     for row in snapshot.rows.values():
-        if row.content is not None and (row.content, row.bucket) > since:
+        if row.content is None:
+            continue
+        if (row.content, row.bucket) > since:
             yield (row.content, row.bucket), row
+        elif (row.token, row.bucket) > since and rules.effective_state(row, snapshot.header) is State.VALID:
+            failed = _without_materialization(instance, view) if failed is None else failed
+            if view.buckets.key(row.bucket) in failed:
+                yield (row.token, row.bucket), row
+
+
+def _without_materialization(instance: DagsterInstance, view: View) -> Collection[str]:
+    """Partitions that a run set out to materialize, the last that there was, and did not."""
+    storage, key = instance.event_log_storage, dg.AssetKey(view.name)
+    return storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
 
 
 def provenance(instance: DagsterInstance, deployment: Deployment, view: View) -> dict[str, str]:

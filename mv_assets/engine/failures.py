@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mv_assets.errors import EngineUnavailable, JobFailed, Unreadable
+from mv_assets.errors import EngineUnavailable, JobFailed, OutOfSpace, Unreadable
 
 _LONGEST = 600
 _CALL = re.compile(r"An error occurred while calling [\w.$]+\.?\s*:?\s*")
@@ -15,6 +15,11 @@ _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _CONDITION = re.compile(r"^(?:: )?[\w.$]+: \[([A-Z][A-Z0-9_.]+)\]", re.MULTILINE)
 _DETAILS = re.compile(r"^\s*details = \"(.+)\"$", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
+# Said by the file system, at the end of a line: a value in the data stands in the middle of a message.
+_NO_SPACE = re.compile(
+    r"(?:^|: )java\.io\.IOException: (No space left on device|Disk quota exceeded|File too large)$",
+    re.MULTILINE,
+)
 # What a Spark says that is gone, where it gives no condition. A value in the data may say the same.
 _GONE = (
     "Connection refused",
@@ -36,6 +41,7 @@ def spark_errors() -> Iterator[None]:
     Raises:
         JobFailed: the work can't be done; another part of it perhaps can.
         EngineUnavailable: nothing can be done with this Spark.
+        OutOfSpace: it has no room for what it writes.
 
     """
     from py4j.protocol import Py4JError, Py4JNetworkError  # noqa: PLC0415 - comes with Spark
@@ -55,6 +61,8 @@ def spark_errors() -> Iterator[None]:
             raise EngineUnavailable("its process ended") from error
         if gone:
             raise EngineUnavailable(why) from error
+        if (full := _NO_SPACE.search(str(error))) is not None:
+            raise OutOfSpace(full[1]) from error
         raise JobFailed(why, everywhere=isinstance(error, AnalysisException)) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections import Counter
@@ -116,7 +117,7 @@ class Warehouse:
                 for path in [*written, *folders]:
                     _settle(path)
             except OSError as error:
-                raise WarehouseUnusable(self.root, str(error)) from error
+                raise WarehouseUnusable(self.root, _why(error)) from error
 
     def size(self, view: str, generation: str) -> int | None:
         """How many bytes of a generation are there; None if it has no folder.
@@ -169,7 +170,12 @@ class Warehouse:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise WarehouseUnusable(self.place(view, generation), str(error)) from error
+            raise WarehouseUnusable(self.place(view, generation), _why(error)) from error
+
+
+def _why(error: Exception) -> str:
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"{error}; {'make room' if full else 'see that it can be read and written'} there, then try again"
 
 
 def _settle(path: str) -> None:

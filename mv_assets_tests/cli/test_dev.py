@@ -6,10 +6,8 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -20,79 +18,15 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.instance.ref import InstanceRef
 
 from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
-from mv_assets.demo import Demo
 from mv_assets.errors import HomeInUse
+from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 
-PATIENCE_S = 240
 NO_SPARK = "spark: {remote: 'sc://127.0.0.1:9'}\n"
-
-
-class Dev:
-    """A real `mv-assets dev` in a folder of its own."""
-
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
-        self.folder = folder
-        self.home = folder / ".mv_assets"
-        self.demo = Demo(self.home / "demo")
-        ours = ("MV_ASSETS_", "DAGSTER_")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        self._said = folder / "said.txt"
-        with self._said.open("wb") as said:
-            self.process = subprocess.Popen(  # noqa: S603 - our own command
-                [str(Path(sys.executable).with_name("mv-assets")), *arguments],
-                cwd=folder,
-                env={**inherited, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-            )
-
-    def said(self) -> str:
-        return self._said.read_text(errors="replace")
-
-    def until(self, what: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not what():
-            assert time.monotonic() < deadline, self.said()
-            assert self.process.poll() is None, self.said()
-            time.sleep(0.2)
-
-    def ended(self) -> int:
-        return self.process.wait(PATIENCE_S)
-
-    def descendants(self) -> dict[int, str]:
-        """All processes that it started, and those that they did, with their commands."""
-        parents, names = dict[int, int](), dict[int, str]()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                stat = (folder / "stat").read_text().rpartition(") ")[2].split()
-                if stat[0] != "Z":
-                    parents[int(folder.name)] = int(stat[1])
-                    names[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
-        found, last = {self.process.pid}, set[int]()
-        while found != last:
-            last = set(found)
-            found |= {pid for pid, parent in parents.items() if parent in found}
-        return {pid: names[pid] for pid in found - {self.process.pid}}
-
-    def spark(self) -> int | None:
-        """The process id of the warm Spark."""
-        return next((pid for pid, name in self.descendants().items() if "SparkConnectServer" in name), None)
-
-
-@contextmanager
-def dev(folder: Path, *arguments: str, **environment: str) -> Iterator[Dev]:
-    started = Dev(folder, *(arguments or ("dev", "--port", str(free_port()))), **environment)
-    try:
-        yield started
-    finally:
-        if started.process.poll() is None:
-            started.process.send_signal(signal.SIGTERM)
-            started.ended()
 
 
 def alive(pids: dict[int, str]) -> dict[int, str]:
@@ -116,7 +50,7 @@ def asked(address: str, query: str) -> dict[str, object]:
 
 def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with dev(tmp_path) as running:
-        running.until(lambda: "Ctrl-C stops all of it" in running.said())
+        running.until(lambda: UP in running.said())
         (ui,) = re.findall(r"http://127\.0\.0\.1:\d+", running.said())
         (port,) = re.findall(r"sc://127\.0\.0\.1:(\d+)", running.said())
         assert "can't be loaded" not in running.said()
@@ -132,15 +66,20 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
             assert second.ended() == 2
             assert f"kill -INT {running.process.pid}" in second.said()
 
-        # A Spark that dies comes back, where it was.
+        # What dies comes back, where it was: Spark, and the process of the code, which Dagster only misses.
         spark = running.spark()
         assert spark is not None
         os.kill(spark, signal.SIGKILL)
+        (code,) = [pid for pid, name in running.started().items() if " -m dagster api grpc " in name]
+        os.kill(code, signal.SIGKILL)
         running.until(lambda: "Spark is back" in running.said())
         assert listens(int(port))
         assert running.spark() not in (None, spark)
+        running.until(lambda: "Dagster is back" in running.said())
+        assert "Dagster has lost the process that runs the code" in running.said()
+        assert asked(ui, "{ version }")["version"]
 
-        started = running.descendants()
+        started = running.started()
         assert any("dagster" in name for name in started.values())
         # None of it asks who is there, so nobody from elsewhere gets in.
         heard = listening(started)
@@ -161,6 +100,37 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
             "spark.properties",
         }
         assert (running.home / "dagster" / "history" / "runs.db").is_file()
+
+
+def test_a_child_that_dies_is_started_again_but_not_one_that_never_came_up(tmp_path: Path) -> None:
+    said, starts = list[str](), list[int]()
+    child = Child("It", ["sleep", "600"], dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    kept = Kept(child, lambda: len(starts) != 1, said.append, lambda: starts.append(1))
+
+    def killed() -> int | None:
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        return kept.check()
+
+    kept.start()
+    try:
+        assert kept.check() is None
+        assert killed() == -signal.SIGKILL
+        kept.start()
+        assert kept.check() is None
+        assert kept.ready
+        assert killed() is None
+        assert not kept.ready
+        # It is time to start it again; then it is up.
+        assert [kept.check(), kept.check()] == [None, None]
+        assert (len(starts), child.exit_code()) == (3, None)
+        assert said == [
+            "[yellow]It ended by itself (exit code -9)[/]; starting it again",
+            "It is back",
+        ]
+    finally:
+        child.stop()
 
 
 def tmp_path_of(folder: Path, name: str) -> Path:
@@ -203,7 +173,7 @@ def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Pat
     (tmp_path / "workspace.yaml").write_text("load_from:\n  - python_file: nothing.py\n")
     options = ("--project", "project.yaml", "dev", "--port", str(free_port()))
     with dev(tmp_path, *options, PYTHONPATH=str(tmp_path)) as running:
-        running.until(lambda: "Ctrl-C stops all of it" in running.said())
+        running.until(lambda: UP in running.said())
         assert "mv_assets.definitions can't be loaded: ValueError: the moon is full" in running.said()
         assert "sc://" not in running.said()
         running.process.send_signal(signal.SIGTERM)

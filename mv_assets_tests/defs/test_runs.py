@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
+from sqlalchemy import text
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import EngineUnavailable
@@ -60,6 +61,18 @@ def test_a_damaged_file_is_a_run_that_fails_and_names_it(office: Make) -> None:
     said = failure_of(made.run(request))
     assert "1970-01-02 failed" in said
     assert "day-1.parquet" in said
+
+
+def test_a_state_that_can_not_be_used_fails_a_run_in_one_sentence(office: Make) -> None:
+    made = office()
+    (request,) = made.tick().run_requests or ()
+    with made.refinery.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_schema SET version = version + 1"))
+    said = failure_of(made.run(request))
+    with made.refinery.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_schema SET version = version - 1"))
+    assert said.startswith("the state database")
+    assert said.endswith("upgrade mv_assets, or point `state` at another database")
 
 
 def test_only_what_failed_of_a_range_is_missing(office: Make) -> None:

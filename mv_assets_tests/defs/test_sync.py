@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
@@ -96,3 +96,30 @@ def test_a_machine_that_finds_nothing_to_do_changes_nothing_for_those_above(offi
         "v", "1970-01-01", "1970-01-04", tags={"dagster/schedule_name": "nightly"}
     ).success
     assert unsynced(made, "w") == []
+
+
+def test_a_bucket_that_a_run_failed_on_and_whose_file_came_back_is_no_longer_shown_as_failed(
+    office: Make,
+) -> None:
+    made = office(table={"settle": "0s"})
+    made.settle()
+    path = made.refinery.folder / "events" / "day-1.parquet"
+    whole = path.read_bytes()
+    made.refinery.damage("day-1.parquet")
+    (request,) = made.tick().run_requests or ()
+    assert not made.run(request).success
+    assert list(failed(made)) == ["1970-01-02"]
+    path.write_bytes(whole)
+    made.tick()
+    assert made.refinery.states(1) == "V"
+    made.tick()
+    assert list(failed(made)) == []
+    assert made.tick().asset_events == []
+
+
+def failed(made: Desk) -> Mapping[str, object]:
+    """Partitions that the last run that set out to make them did not."""
+    storage = made.instance.event_log_storage
+    return storage.get_latest_asset_partition_materialization_attempts_without_materializations(
+        dg.AssetKey("v")
+    )

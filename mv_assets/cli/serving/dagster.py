@@ -23,7 +23,9 @@ _ANSWERS_WITHIN_S = 5.0
 # A run over a range has an event a bucket; one by one each would be a transaction.
 SETTINGS = {"DAGSTER_EVENT_BATCH_SIZE": "100"}
 _QUERY = """{ workspaceOrError { ... on Workspace { locationEntries {
-    name loadStatus locationOrLoadError { ... on PythonError { message causes { message } } } } } } }"""
+    name loadStatus
+    locationOrLoadError { ... on PythonError { className message causes { message } } } } } } }"""
+_UNREACHABLE = "DagsterUserCodeUnreachableError"
 
 
 def home(given: str | None, ours: Path) -> Path:
@@ -51,9 +53,13 @@ def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: S
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the webserver says of the code it loads: the errors, of those that are not right."""
+    """What the webserver says of the code it loads: the errors, of those that are not right.
+
+    `lost` says that the process of the code is gone, so that nothing is wrong with the code.
+    """
 
     errors: Mapping[str, str]
+    lost: bool = False
 
 
 def loaded(port: int) -> Loaded | None:
@@ -68,8 +74,17 @@ def loaded(port: int) -> Loaded | None:
             entries = json.load(answer)["data"]["workspaceOrError"]["locationEntries"]
         if all(entry["loadStatus"] == "LOADED" for entry in entries):
             found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}
-            return Loaded({name: _root(said) for name, said in found.items() if "message" in said})
+            wrong = {name: said for name, said in found.items() if "message" in said}
+            return Loaded(
+                {name: _root(said) for name, said in wrong.items()}, any(map(_lost, wrong.values()))
+            )
     return None
+
+
+def _lost(error: Mapping[str, Any]) -> bool:
+    """Whether nobody listens there; one that only takes long says otherwise."""
+    said = [error["message"], *(cause["message"] for cause in error["causes"] or [])]
+    return error["className"] == _UNREACHABLE and any("UNAVAILABLE" in each for each in said)
 
 
 def _root(error: Mapping[str, Any]) -> str:

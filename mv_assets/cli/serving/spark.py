@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 
 from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.ports import LOOPBACK, listens
 from mv_assets.errors import EngineUnavailable
 from mv_assets.project import Spark
@@ -19,7 +18,6 @@ _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _WISHES = ((signal.SIGTERM, 4.0),)
-_LONGEST_PAUSE_S = 30.0
 _CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
 
 
@@ -72,25 +70,12 @@ def _spark_home() -> Path:
     return Path(found.origin).parent
 
 
-@dataclass(slots=True)
 class WarmSpark:
-    """The server, kept running: if it dies it is started again, at the same port."""
+    """The server, kept running, at the same port."""
 
-    child: Child
-    port: int
-    say: Callable[[str], None]
-    ready: bool = False
-    _was_ready: bool = False
-    _deaths: int = 0
-    _again_at: float | None = None
-
-    @property
-    def address(self) -> str:
-        return f"sc://{LOOPBACK}:{self.port}"
-
-    def start(self) -> None:
-        self._again_at = None
-        self.child.start()
+    def __init__(self, server: Child, port: int, say: Callable[[str], None]) -> None:
+        self.address = f"sc://{LOOPBACK}:{port}"
+        self.kept = Kept(server, lambda: listens(port), say)
 
     def check(self) -> None:
         """See how it is doing, and start it again if it is time to.
@@ -99,28 +84,9 @@ class WarmSpark:
             EngineUnavailable: it can't even be started.
 
         """
-        if self._again_at is not None:
-            if time.monotonic() >= self._again_at:
-                self.start()
-        elif (code := self.child.exit_code()) is not None:
-            self._died(code)
-        elif not self.ready and listens(self.port):
-            if self._was_ready:
-                self.say("Spark is back")
-            self.ready = self._was_ready = True
-            self._deaths = 0
-
-    def _died(self, code: int) -> None:
-        why, log = _reason(self.child), self.child.log
-        self.child.stop()
-        if not self._was_ready:
+        if self.kept.check() is not None:
+            why, log = _reason(self.kept.child), self.kept.child.log
             raise EngineUnavailable(f"{why} (it needs Java 17 or newer; its log is {log})")
-        pause = 0.0 if self._deaths == 0 else min(2.0**self._deaths, _LONGEST_PAUSE_S)
-        when = f" in {pause:.0f} s" if pause else ""
-        self.say(f"[yellow]Spark ended by itself (exit code {code})[/]; starting it again{when}")
-        self.ready = False
-        self._deaths += 1
-        self._again_at = time.monotonic() + pause
 
 
 def _reason(child: Child) -> str:

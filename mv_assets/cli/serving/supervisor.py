@@ -14,14 +14,17 @@ from types import FrameType
 import numpy as np
 from rich.markup import escape
 
-from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.dagster import Loaded, loaded
+from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import Lock
 from mv_assets.cli.serving.spark import WarmSpark
 from mv_assets.clock import clock
 from mv_assets.demo import Demo
 
 _POLL_S = 0.25
+_LOOK_S = 3.0
+# Some deaths Dagster mends by itself, within this time.
+_LOST_S = 12.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -60,45 +63,62 @@ def _ignored(number: signal.Signals) -> bool:
 class Supervisor:
     """Dagster, and Spark if it is ours. `up` is called once, when both answer."""
 
-    dagster: Child
+    dagster: Kept
     ui_port: int
     spark: WarmSpark | None
     up: Callable[[Loaded], None]
-    say: Callable[[str], None]
     signals: Signals = field(default_factory=Signals)
+    _lost_since: float | None = None
+    _look_at: float = 0.0
 
-    def run(self, before_dagster: Callable[[], None], lock: Lock) -> int:
+    def run(self, lock: Lock) -> int:
         """Start all, and stop all when that is over; the exit code."""
         with ExitStack() as stopped:
             if self.spark is not None:
-                stopped.callback(self.spark.child.stop, self.signals.hurry)
-                self.spark.start()
-            before_dagster()
-            stopped.callback(self.dagster.stop, self.signals.hurry)
+                stopped.callback(self.spark.kept.child.stop, self.signals.hurry)
+                self.spark.kept.start()
+            stopped.callback(self.dagster.child.stop, self.signals.hurry)
             self.dagster.start()
             code = self._watch(lock)
-            self.say("stopping ... (once more: at once)" if self.signals.asked() else "stopping the rest ...")
+            asked = self.signals.asked()
+            self.dagster.say("stopping ... (once more: at once)" if asked else "stopping the rest ...")
         return code
 
     def _watch(self, lock: Lock) -> int:
-        announced = False
+        announced, child = False, self.dagster.child
         while not self.signals.asked():
             if self.spark is not None:
                 self.spark.check()
-            lock.note(os.getpid(), self.dagster.pid, None if self.spark is None else self.spark.child.pid)
-            if (code := self.dagster.exit_code()) is not None:
-                self.say(
-                    f"[bold red]Dagster ended by itself (exit code {code})[/]; the end of {self.dagster.log}:"
+            lock.note(os.getpid(), child.pid, None if self.spark is None else self.spark.kept.child.pid)
+            if (code := self.dagster.check()) is not None:
+                self.dagster.say(
+                    f"[bold red]Dagster ended by itself (exit code {code})[/]; the end of {child.log}:"
                 )
-                self.say(escape("\n".join(f"  {line}" for line in self.dagster.last_lines())))
+                self.dagster.say(escape("\n".join(f"  {line}" for line in child.last_lines())))
                 return 1
-            if not announced and (self.spark is None or self.spark.ready):
-                how = loaded(self.ui_port)
-                if how is not None:
+            if self.dagster.ready and (self.spark is None or self.spark.kept.ready or announced):
+                how = self._look_at_code()
+                if not announced and how is not None:
                     self.up(how)
                     announced = True
             time.sleep(_POLL_S)
         return 0
+
+    def _look_at_code(self) -> Loaded | None:
+        """Every few seconds: what Dagster says of the code. It does not start its process again by itself."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return None
+        self._look_at = now + _LOOK_S
+        how = loaded(self.ui_port)
+        if how is None or not how.lost:
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = now
+        elif now - self._lost_since > _LOST_S:
+            self._lost_since = None
+            self.dagster.restart("has lost the process that runs the code")
+        return how
 
 
 @contextmanager

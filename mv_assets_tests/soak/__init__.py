@@ -1,0 +1,1 @@
+"""The demo under load while its processes are killed, one after the other, at random moments."""
