@@ -63,7 +63,7 @@ def _status(lake: b4_look.Lake, names: Sequence[str], size: str) -> list[Figure]
     project = {"state": f"sqlite:///{lake.root.parent}/state.db", "tables": [table], "views": views}
     file = lake.root.parent / "project.yaml"
     file.write_text(json.dumps(project))
-    command = [str(Path(sys.executable).with_name("mv-assets")), "--file", str(file), "status", "--json"]
+    command = [str(Path(sys.executable).with_name("mv-assets")), "--project", str(file), "status", "--json"]
     took = _seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))  # noqa: S603
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return [
