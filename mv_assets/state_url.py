@@ -30,6 +30,12 @@ def state_url(text: str) -> URL:
     return parsed
 
 
+def shown(url: URL) -> str:
+    """A URL for people to read: without what only its owner should know."""
+    # libpq takes a password among the options too.
+    return url.difference_update_query(["password", "sslpassword"]).render_as_string()
+
+
 def _in_memory(url: URL) -> bool:
     name = url.database or ""
     return name in ("", ":memory:") or name.startswith("file::memory:") or url.query.get("mode") == "memory"

@@ -21,6 +21,7 @@ from mv_assets.refresh.place import Place, place_of
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
+from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
@@ -78,7 +79,8 @@ class Deployment:
 
 def identity(project: Project) -> str:
     """Names a project among others that one Dagster may have, without giving away where its state is."""
-    return hashlib.blake2b(f"{project.state} {project.warehouse}".encode(), digest_size=8).hexdigest()
+    named = f"{shown(state_url(project.state))} {project.warehouse}"
+    return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 
 def session_of(spark: SparkResource) -> SparkSession:

@@ -25,7 +25,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mv_assets.errors import CommitConflict, NoState, StateError, StateNotWritable, StateUnavailable
 from mv_assets.state import schema
-from mv_assets.state_url import DRIVERS, state_url
+from mv_assets.state_url import DRIVERS, shown, state_url
 
 _UNIX_EPOCH_IN_JULIAN_DAYS = 2440587.5
 _FIRST_USERS = 32
@@ -37,8 +37,7 @@ class Database:
     def __init__(self, url: str, *, busy_timeout_ms: int = 10_000) -> None:
         parsed = state_url(url)
         family = parsed.get_backend_name()
-        # libpq takes a password among the options too.
-        self.where = parsed.difference_update_query(["password", "sslpassword"]).render_as_string()
+        self.where = shown(parsed)
         try:
             self._engine = _engine(parsed.set(drivername=DRIVERS[family]), busy_timeout_ms)
         except (ImportError, NoSuchModuleError) as error:

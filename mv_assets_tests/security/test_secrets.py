@@ -19,6 +19,7 @@ from sqlalchemy import make_url
 
 from mv_assets.cli import main
 from mv_assets.defs import Deployment, definitions_of
+from mv_assets.defs.deployment import identity
 from mv_assets.errors import MvError
 from mv_assets.views.catalog import load
 from mv_assets_tests.state.faults import dump
@@ -132,3 +133,11 @@ def test_the_password_of_a_database_that_is_used_is_nowhere(tmp_path: Path, empt
     assert_silent(iter([repr(dump(empty_postgres))]), about="mv_view")
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
     assert_silent((path.read_bytes().decode(errors="replace") for path in left), about="")
+
+
+def test_a_projects_mark_on_its_runs_can_not_be_used_to_guess_its_password(tmp_path: Path) -> None:
+    file = written(tmp_path, UNREACHABLE[0])
+    project = load(file, schemas=False).project
+    guess = project.model_copy(update={"state": project.state.replace("s3cr3t", "guess")})
+    assert identity(guess) == identity(project)
+    assert identity(project) != identity(project.model_copy(update={"warehouse": "elsewhere"}))
