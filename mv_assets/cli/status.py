@@ -51,7 +51,7 @@ class _Found:
     def is_wrong(self, now: int) -> bool:
         found = self.snapshot
         wrong = found is not None and (
-            health.failures(found) or health.broken(found) or _stall(self.view, found, now)
+            health.failures(found) or health.broken(found) or found.troubles or _stall(self.view, found, now)
         )
         return bool(wrong) or self.fenced is not None
 
@@ -111,8 +111,8 @@ def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) 
     for broken in health.broken(snapshot)[:_MOST_FAILURES]:
         out.print(f"  [bold red]{show.failed()}[/] {show.plain(broken)}")
     stall = _stall(view, snapshot, now)
-    if stall is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {show.plain(stall)}")
+    for trouble in [*health.troubles(snapshot), *([] if stall is None else [stall])]:
+        out.print(f"  [bold red]{show.failed()}[/] {show.plain(trouble)}")
     if len(failures) > _MOST_FAILURES:
         out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()
@@ -132,9 +132,12 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
     if snapshot is None:
         return result
     counts, stall = health.counts(snapshot), _stall(view, snapshot, now)
+    troubles: dict[str, Any] = {} if stall is None else {"stalled": stall}
+    if snapshot.troubles:
+        troubles["troubles"] = health.troubles(snapshot)
     return (
         result
-        | ({} if stall is None else {"stalled": stall})
+        | troubles
         | {
             "version": snapshot.header.version,
             "watermark": iso(snapshot.header.watermark),

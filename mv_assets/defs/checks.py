@@ -54,6 +54,7 @@ class Verdict:
 def no_failed_buckets(view: View, snapshot: Snapshot) -> Verdict:
     failed, broken = health.failures(snapshot), health.broken(snapshot)
     says = [_says(view.buckets, failed, "failed")] if failed else []
+    says += health.troubles(snapshot)
     says += [f"files that can't be used: {'; '.join(broken[:_MOST])}"] if broken else []
     metadata = {"failed": _table(view.buckets, failed)} if failed else {}
     return Verdict("no_failed_buckets", not says, "; ".join(says) or "no bucket failed", metadata=metadata)

@@ -180,7 +180,8 @@ class Watching:
         stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
         fresh = checks.fresh(view, header, self._place.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
-        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed}"
+        troubles = () if outlook.news is None else outlook.news.snapshot.troubles
+        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {troubles or ''}"
         since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.

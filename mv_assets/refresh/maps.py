@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from mv_assets.errors import UnknownView
+from mv_assets.errors import MvError, UnknownView
 from mv_assets.refresh import consistency
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Declaration, Look, Pulse, Segment, Snapshot
+from mv_assets.state.model import Declaration, Doing, Look, Pulse, Segment, Snapshot
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
+from mv_assets.state.troubles import Troubles
 
 
 class Maps(Protocol):
@@ -41,6 +42,10 @@ class Maps(Protocol):
 
     def alive(self, view: str) -> frozenset[str]:
         """Generations that are being staged now."""
+        ...
+
+    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
+        """A round is over: by view, the error that its look ended with."""
         ...
 
 
@@ -74,6 +79,9 @@ class Recorded:
     def alive(self, view: str) -> frozenset[str]:
         return Registry(self._store).alive(view)
 
+    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
+        Troubles(self._store, self._manager.clock).note(Doing.LOOK, looks)
+
 
 class Imagined:
     """Copies of the maps: nothing is written. Without a store, the state is still empty."""
@@ -100,6 +108,9 @@ class Imagined:
 
     def alive(self, view: str) -> frozenset[str]:
         return frozenset() if self._store is None else Registry(self._store).alive(view)
+
+    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
+        """Who only imagines tells nobody."""
 
     def _declared(self, view: Declaration) -> Snapshot:
         if self._store is None:

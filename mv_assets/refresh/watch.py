@@ -95,7 +95,11 @@ class Watch:
         # Maps before tables: a difference is then one that the table had later than the map.
         for view in views:
             self._pulses[view.name] = _tried(self._declared, view)
-        return {view.name: _tried(self._outlook, view, whole=whole) for view in views}
+        found = {view.name: _tried(self._outlook, view, whole=whole) for view in views}
+        self._maps.came_to(
+            {name: each if isinstance(each, MvError) else None for name, each in found.items()}
+        )
+        return found
 
     def _declared(self, view: View) -> Pulse:
         """Before anything is kept of it: coverage that was once declared is never given up."""

@@ -11,6 +11,7 @@ from mv_assets.state.model import (
     _SEAL,
     AttemptRecord,
     DataFile,
+    Doing,
     Event,
     Fingerprint,
     Generation,
@@ -23,6 +24,7 @@ from mv_assets.state.model import (
     Rest,
     Segment,
     State,
+    Trouble,
     Unserved,
 )
 
@@ -201,6 +203,14 @@ def look_columns(value: LookRecord) -> dict[str, Any]:
         "unserved": None if value.unserved is None else value.unserved.bucket,
         "unserved_since": None if value.unserved is None else value.unserved.since,
     }
+
+
+def trouble(record: Record) -> Trouble:
+    return Trouble(Doing(record["doing"]), record["since"], record["what"])
+
+
+def trouble_columns(value: Trouble) -> dict[str, Any]:
+    return {"doing": value.doing.value, "since": value.since, "what": _text(value.what)}
 
 
 def event(record: Record) -> Event:

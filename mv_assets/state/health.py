@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mv_assets.buckets import duration
+from mv_assets.buckets import duration, iso
 from mv_assets.state import rules
 from mv_assets.state.model import Header, PartitionRow, Snapshot, State
 
@@ -55,7 +55,11 @@ def broken(snapshot: Snapshot) -> tuple[str, ...]:
 def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None:
     """What to say of a bucket that waits longer than it should though nothing failed: nobody serves it."""
     header, unserved = snapshot.header, None if snapshot.look is None else snapshot.look.unserved
-    if unserved is None or condition(snapshot, unserved.bucket) in ("failed", "frozen", State.VALID.value):
+    if (
+        unserved is None
+        or snapshot.troubles
+        or condition(snapshot, unserved.bucket) in ("failed", "frozen", State.VALID.value)
+    ):
         return None
     waits = now - max(unserved.since, header.buckets.next(unserved.bucket) + buffer)
     if waits <= longest:
@@ -66,6 +70,11 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
         f"that Dagster's daemon runs and its queue moves, or run `mv-assets refresh {view}`; "
         f"`mv-assets explain {view} {key}` says what it waits for"
     )
+
+
+def troubles(snapshot: Snapshot) -> list[str]:
+    """What keeps the view from being looked at or computed, whatever its buckets are."""
+    return [f"{trouble.what} (since {iso(trouble.since)})" for trouble in snapshot.troubles]
 
 
 def lag(header: Header, now: int) -> int:

@@ -349,6 +349,22 @@ class Event:
     why: str | None
 
 
+class Doing(StrEnum):
+    """What may not be possible for a view as a whole."""
+
+    LOOK = "look"
+    WORK = "work"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a view from being looked at or computed, and since when."""
+
+    doing: Doing
+    since: int
+    what: str
+
+
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """As much of a view's map as tells whether anything is to be done, whatever its size."""
@@ -365,3 +381,4 @@ class Snapshot:
     rows: Mapping[int, PartitionRow]
     attempts: Mapping[int, AttemptRecord]
     look: LookRecord | None
+    troubles: tuple[Trouble, ...] = ()

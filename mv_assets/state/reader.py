@@ -21,6 +21,7 @@ from mv_assets.state.model import (
     PartitionRow,
     Pulse,
     Segment,
+    Trouble,
 )
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
@@ -111,6 +112,11 @@ class MapReader:
     def look(self) -> LookRecord | None:
         found = self._all(statements.LOOK, at_view=self.view)
         return codec.look(found[0]) if found else None
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        table = schema.trouble
+        wanted = select(table).where(table.c.view == self.view).order_by(table.c.doing)
+        return tuple(codec.trouble(record) for record in self._all(wanted))
 
     def pulse(self) -> Pulse:
         """What tells whether anything is to be done, without reading the map."""

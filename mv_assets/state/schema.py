@@ -140,6 +140,15 @@ look = Table(
     Column("unserved_since", BigInteger),
 )
 
+trouble = Table(
+    "mv_trouble",
+    _metadata,
+    Column("view", String, primary_key=True),
+    Column("doing", String, primary_key=True),
+    Column("since", BigInteger, nullable=False),
+    Column("what", Text, nullable=False),
+)
+
 inventory = Table(
     "mv_inventory",
     _metadata,
@@ -164,14 +173,15 @@ def _broken_files(connection: Connection) -> None:
         table.create(connection)
 
 
-def _unserved_buckets(connection: Connection) -> None:
-    """Looks tell of what waits to be computed; the next one does."""
+def _unserved_and_troubles(connection: Connection) -> None:
+    """Looks tell of what waits to be computed; the next one does. And views have troubles."""
     look.drop(connection)
     look.create(connection)
+    trouble.create(connection)
 
 
 # From the version before the key to the key; each runs inside the transaction that raises the version.
-MIGRATIONS: Mapping[int, Migration] = {2: _broken_files, 3: _unserved_buckets}
+MIGRATIONS: Mapping[int, Migration] = {2: _broken_files, 3: _unserved_and_troubles}
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
 _ADVISORY_LOCK = 0x6D765F617373

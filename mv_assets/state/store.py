@@ -89,9 +89,10 @@ class Store:
         def question(reader: MapReader) -> Snapshot:
             header = reader.known_header()
             if known is not None and known.header.version == header.version:
-                return Snapshot(header, known.rows, reader.attempts(), reader.look())
-            rows = {row.bucket: row for row in reader.rows_between(start, end)}
-            return Snapshot(header, rows, reader.attempts(), reader.look())
+                rows = known.rows
+            else:
+                rows = {row.bucket: row for row in reader.rows_between(start, end)}
+            return Snapshot(header, rows, reader.attempts(), reader.look(), reader.troubles())
 
         return self._ask(view, question)
 

@@ -12,6 +12,7 @@ from mv_assets.state import codec, schema, statements
 from mv_assets.state.model import (
     AttemptRecord,
     DataFile,
+    Doing,
     Event,
     Generation,
     GenerationState,
@@ -20,6 +21,7 @@ from mv_assets.state.model import (
     LookRecord,
     PartitionRow,
     Segment,
+    Trouble,
 )
 from mv_assets.state.reader import MapReader
 
@@ -114,6 +116,13 @@ class MapWriter(MapReader):
         self._connection.execute(delete(schema.look).where(schema.look.c.view == self.view))
         if look is not None:
             self._insert(schema.look, [codec.look_columns(look)])
+
+    def put_trouble(self, doing: Doing, trouble: Trouble | None) -> None:
+        """Remember what keeps the view from it; None if nothing does."""
+        table = schema.trouble
+        self._connection.execute(delete(table).where(table.c.view == self.view, table.c.doing == doing.value))
+        if trouble is not None:
+            self._insert(table, [codec.trouble_columns(trouble)])
 
     def add_generation(self, generation: Generation) -> None:
         self._insert(schema.generation, [codec.generation_columns(generation)])

@@ -23,13 +23,15 @@ from sqlalchemy import create_engine, inspect
 from mv_assets.buckets import DAY
 from mv_assets.cli import main
 from mv_assets.clock import clock
+from mv_assets.errors import TableUnreadable
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.watch import Outlook, Watch
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, DataFile, SecondLook, Sight, Staged
+from mv_assets.state.model import Attempt, DataFile, Doing, SecondLook, Sight, Staged
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
+from mv_assets.state.troubles import Troubles
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import load
 from mv_assets_tests.lake import news_of
@@ -1081,3 +1083,14 @@ def test_the_command_prints_its_strip_to_a_pipe_that_knows_no_unicode(filled: La
     done = command(filled, "status", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
+
+
+def test_status_says_what_keeps_a_view_from_being_looked_at_and_exits_with_1(filled: Lake) -> None:
+    error = TableUnreadable("trips", "/lake", "permission denied")
+    with filled.driver() as driver:
+        Troubles(driver.store, clock).note(Doing.LOOK, {"daily": error})
+        assert f"{error} (since " in filled.said("status", code=1)
+        (said,) = filled.json("status", code=1)["views"][0]["troubles"]
+        assert said.startswith(str(error))
+        driver.outlook("daily")
+    assert "permission denied" not in filled.said("status")

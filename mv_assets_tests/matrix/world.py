@@ -108,6 +108,7 @@ class World:
     def _check_map(self, yard: Yard, name: str) -> None:
         snapshot, registered = yard.snapshot(name), yard.registered(name)
         assert snapshot.attempts == {}, f"{name}: attempts that never ended: {snapshot.attempts}"
+        assert snapshot.troubles == (), f"{name}: {snapshot.troubles}"
         states = {rules.effective_state(row, snapshot.header) for row in snapshot.rows.values()}
         assert states == {State.VALID}, f"{name}: {states}"
         assert snapshot.header.watermark == DAYS * DAY, f"{name}: W = {snapshot.header.watermark}"

@@ -1,0 +1,42 @@
+"""What keeps a view from being looked at or computed, and is no bucket's fault; until it goes well again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from sqlalchemy import select
+
+from mv_assets.errors import MvError, Refused, StateError, StillReading
+from mv_assets.state import schema
+from mv_assets.state.model import Doing, Trouble
+from mv_assets.state.store import Store
+
+# Of these the first can't be written down, the second is for who asked, the third is none.
+_NO_TROUBLE = (StateError, Refused, StillReading)
+
+
+class Troubles:
+    """Beside the map, for people to read: nothing is decided by it, so it is written if it can be."""
+
+    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+
+    def note(self, doing: Doing, came_to: Mapping[str, MvError | None]) -> None:
+        """What it came to, by view, to look or to work; None if it went well. Writes only what is news."""
+        with suppress(StateError):
+            known = self._known(doing)
+            for view, error in came_to.items():
+                what = None if error is None else str(error)
+                before = known.get(view)
+                if not isinstance(error, _NO_TROUBLE) and what != (before and before.what):
+                    since = self._clock() if before is None else before.since
+                    with self._store.write(view, lock=False) as tx:
+                        tx.put_trouble(doing, None if what is None else Trouble(doing, since, what))
+
+    def _known(self, doing: Doing) -> dict[str, Trouble]:
+        table = schema.trouble
+        with self._store.database.read() as connection:
+            found = connection.execute(select(table).where(table.c.doing == doing.value))
+            return {record.view: Trouble(doing, record.since, record.what) for record in found}
