@@ -73,10 +73,14 @@ def columns_of(place: Place, view: View, rows: Iterable[PartitionRow]) -> Metada
 
 
 def materialization(
-    view: View, row: PartitionRow, metadata: Metadata, tags: Mapping[str, str] | None = None
+    view: View,
+    row: PartitionRow,
+    metadata: Metadata,
+    tags: Mapping[str, str] | None = None,
+    version: str | None = None,
 ) -> dg.AssetMaterialization:
-    """A bucket that was committed, told explicitly."""
-    versions = {DATA_VERSION: str(row.content or 0), _USER_PROVIDED: "true"}
+    """A bucket that was committed, told explicitly; with the `version` under which it is known, if it is."""
+    versions = {DATA_VERSION: version or str(row.content or 0), _USER_PROVIDED: "true"}
     # A code version without inputs would be taken for one that has none.
     read = {} if tags is None else {_CODE_VERSION: view.definition, **tags}
     return dg.AssetMaterialization(

@@ -43,19 +43,25 @@ def untold(
     """
     told, asked, through = list[dg.AssetMaterialization](), 0, since
     changed = sorted(_changed(instance, view, snapshot, since), key=lambda each: each[0])
+    left = False
     for mark, row in changed:
-        # A run that is still on its way tells itself.
+        # A run that is still on its way tells itself; should it die first, its bucket is asked after again.
         if taken.has(view, row.bucket):
+            left = True
             continue
         if asked >= _MOST:
             return told, through
         asked += 1
-        if row.content != mark[0] or not _knows(instance, view, row):
+        known = _known(instance, view, row)
+        same = known is not None and _content(known) == row.content
+        if row.content != mark[0] or not same:
             valid = rules.effective_state(row, snapshot.header) is State.VALID
             read = provenance(instance, deployment, view) if valid else None
-            told.append(events.materialization(view, row, events.of_bucket(row, "found in the map"), read))
-        through = mark
-    left = any(taken.has(view, row.bucket) for _, row in changed)
+            # Views above were computed from these very rows: to them nothing is new.
+            version = (known.tags or {}).get(events.DATA_VERSION) if known is not None and same else None
+            metadata = events.of_bucket(row, "found in the map")
+            told.append(events.materialization(view, row, metadata, read, version))
+        through = through if left else mark
     return told, since if left else end_of(snapshot.header.version)
 
 
@@ -93,9 +99,13 @@ def provenance(instance: DagsterInstance, deployment: Deployment, view: View) ->
     return tags
 
 
-def _knows(instance: DagsterInstance, view: View, row: PartitionRow) -> bool:
+def _known(instance: DagsterInstance, view: View, row: PartitionRow) -> dg.AssetMaterialization | None:
+    """What Dagster was told last of a bucket."""
     key = view.buckets.key(row.bucket)
     record = instance.get_latest_data_version_record(dg.AssetKey(view.name), partition_key=key)
-    known = record.asset_materialization if record is not None else None
-    value = known.metadata.get(CONTENT) if known is not None else None
-    return value is not None and value.value == row.content
+    return None if record is None else record.asset_materialization
+
+
+def _content(known: dg.AssetMaterialization) -> object:
+    value = known.metadata.get(CONTENT)
+    return None if value is None else value.value

@@ -17,7 +17,8 @@ _DETAILS = re.compile(r"^\s*details = \"(.+)\"$", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 # Said by the file system, at the end of a line: a value in the data stands in the middle of a message.
 _NO_SPACE = re.compile(
-    r"(?:^|: )java\.io\.IOException: (No space left on device|Disk quota exceeded|File too large)$",
+    r"(?:^|: )java\.io\.(?:IOException: |FileNotFoundException: .*\()"
+    r"(No space left on device|Disk quota exceeded|File too large)\)?$",
     re.MULTILINE,
 )
 # What a Spark says that is gone, where it gives no condition. A value in the data may say the same.

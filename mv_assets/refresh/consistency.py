@@ -9,6 +9,7 @@ from mv_assets.refresh.difference import difference, reason
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state import rules
 from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
+from mv_assets.tables.listing import Pending
 
 # As many broken files as a person would read of.
 _MOST_BROKEN = 50
@@ -58,7 +59,7 @@ def look(
         end, recheck = min(end, header.watermark - 1), now
     broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
-    unserved = _unserved(snapshot, marks, end)
+    unserved = _unserved(snapshot, marks, end, sights.base.pending)
     return Look(sights.version, as_of, now, end, marks, recheck, broken, rest, unserved)
 
 
@@ -82,17 +83,29 @@ def _rest(snapshot: Snapshot) -> Rest | None:
     return Rest(_vacant(snapshot))
 
 
-def _unserved(snapshot: Snapshot, marks: Iterable[int], end: int | None) -> int | None:
-    """The oldest bucket that could be computed and is not, though no attempt on it failed."""
+def _unserved(
+    snapshot: Snapshot, marks: Iterable[int], end: int | None, pending: Sequence[Pending]
+) -> int | None:
+    """The oldest bucket that could be computed and is not, though no attempt on it failed.
+
+    One that is known to wait is kept until it is served, whatever else comes and goes before it.
+    """
     header, failed = snapshot.header, snapshot.attempts
     waiting = {b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE}
     waiting -= {bucket for bucket in waiting if snapshot.rows[bucket].frozen}
     vacant = _vacant(snapshot)
     if end is not None and header.buckets.next(vacant) <= end + 1:
         waiting.add(vacant)
-    return min(
-        (b for b in waiting.union(marks) if b not in failed or failed[b].last_error is None), default=None
-    )
+    waiting = {
+        bucket
+        for bucket in waiting.union(marks)
+        if (bucket not in failed or failed[bucket].last_error is None)
+        and not any(p.start_ms < header.buckets.next(bucket) and bucket < p.end_ms for p in pending)
+    }
+    known = None if snapshot.look is None else snapshot.look.unserved
+    if known is not None and known.bucket in waiting:
+        return known.bucket
+    return min(waiting, default=None)
 
 
 def _vacant(snapshot: Snapshot) -> int:

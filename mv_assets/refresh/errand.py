@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.errors import EngineUnavailable, MvError
+from mv_assets.errors import EngineUnavailable, MvError, OutOfSpace
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
@@ -93,20 +93,20 @@ class Errand:
     def _stage(self, outlook: Outlook, plan: Plan) -> None:
         """Stage piece by piece; what Spark did not get to, as it went away, says so."""
         staged, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
-        gone: EngineUnavailable | None = None
+        gone: MvError | None = None
         for work in staged:
             if gone is None and outlook.news is not None:
                 again = self._again(outlook.news)
                 piece = self._held.enter_context(Piece(place, outlook.news, again, plan.version, work))
                 try:
                     piece.stage()
-                except EngineUnavailable as error:
+                except (EngineUnavailable, OutOfSpace) as error:
                     if not self._pieces:
                         raise
                     gone = error
                 else:
                     self._pieces.append(piece)
-                    gone = piece.lost
+                    gone = piece.stopped
                     continue
             self._note(
                 Result(planned.bucket, work.operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {gone}")

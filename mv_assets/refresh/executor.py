@@ -34,8 +34,8 @@ def carry_out(
             with Piece(place, news, again, plan.version, work) as piece:
                 piece.stage()
                 yield work, piece.commit()
-                if piece.lost is not None:
-                    raise piece.lost
+                if piece.stopped is not None:
+                    raise piece.stopped
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
 

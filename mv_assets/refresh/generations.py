@@ -92,8 +92,13 @@ class Warehouse:
         filesystem, root = self._own(view)
         with self._usable(view, "*"):
             filesystem.create_dir(root, recursive=True)
+            # One that a crash has left may be another user's, who shares the folder but not his files.
+            with suppress(FileNotFoundError):
+                filesystem.delete_file(f"{root}/{_PROBE}")
             with filesystem.open_output_stream(f"{root}/{_PROBE}") as opened:
                 opened.write(b"?")
+            with suppress(FileNotFoundError):
+                filesystem.delete_file(f"{root}/{_PROBE}")
 
     def create(self, path: str) -> pa.NativeFile:
         """A new file by its path in the warehouse."""

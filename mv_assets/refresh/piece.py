@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.generations import Contents
@@ -63,7 +63,7 @@ class Piece:
         self._open: list[OpenAttempt] = []
         self._staged: list[OpenAttempt] = []
         self._results: list[Result] = []
-        self.lost: EngineLost | None = None
+        self.stopped: EngineLost | OutOfSpace | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -79,11 +79,12 @@ class Piece:
     def stage(self) -> None:
         """Compute the buckets, and record those that can't be.
 
-        Should Spark go away meanwhile, `lost` says so: the buckets that it computed then are failed, and what
-        was staged before can be committed.
+        Should Spark go away or run out of space, `stopped` says so, and what was staged can be committed.
+        The buckets that a Spark computed when it went away are failed, those without space are as they were.
 
         Raises:
             EngineUnavailable: there is no Spark.
+            OutOfSpace: there is no room for any of it.
 
         """
         seen = {bucket: self._news.seen[bucket] for bucket in self._planned}
@@ -93,8 +94,10 @@ class Piece:
             self._place.warehouse.prepare(self._view.name)
             try:
                 self._compute(full)
-            except EngineLost as lost:
-                self.lost = lost
+            except (EngineLost, OutOfSpace) as error:
+                self.stopped = error
+            if isinstance(self.stopped, OutOfSpace) and not self._staged:
+                raise self.stopped
 
     def commit(self) -> list[Result]:
         """Commit what was staged; what became of every bucket."""
@@ -152,10 +155,25 @@ class Piece:
             lost = EngineLost(self._view.name, buckets, gone.why)
             self._record(attempt, str(lost))
             raise lost from gone
+        except OutOfSpace as full:
+            attempt.abandon()
+            self._spare(buckets, compute, full)
         except JobFailed as failed:
             self._isolate(attempt, compute, failed)
         else:
             self._staged.append(attempt)
+
+    def _spare(self, buckets: Sequence[int], compute: Compute, full: OutOfSpace) -> None:
+        """Keep what needs more room than there is from taking others along; the second such is the disk."""
+        if len(buckets) > 1:
+            half = len(buckets) // 2
+            for part in (buckets[:half], buckets[half:]):
+                self._attempt(part, compute)
+            return
+        if self.stopped is not None:
+            raise full
+        self.stopped = full
+        self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
 
     def _register(self, buckets: Sequence[int]) -> OpenAttempt:
         planned = [self._planned[bucket] for bucket in buckets]

@@ -61,10 +61,18 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
         or condition(snapshot, unserved.bucket) in ("failed", "frozen", State.VALID.value)
     ):
         return None
-    waits = now - max(unserved.since, header.buckets.next(unserved.bucket) + buffer)
+    row, record = snapshot.rows.get(unserved.bucket), snapshot.attempts.get(unserved.bucket)
+    # A bucket whose files never rest is computed again and again.
+    computed = 0 if row is None or row.refreshed_at is None else row.refreshed_at
+    waits = now - max(unserved.since, header.buckets.next(unserved.bucket) + buffer, computed)
     if waits <= longest:
         return None
     key, view = header.buckets.key(unserved.bucket), header.view
+    if record is not None and record.generation is not None:
+        return (
+            f"stalled: {key} has been due for {duration(waits)}, and what began to compute it has not ended; "
+            f"see that its run still works, or cancel it"
+        )
     return (
         f"stalled: {key} has been due for {duration(waits)} and is not computed, though nothing failed; see "
         f"that Dagster's daemon runs and its queue moves, or run `mv-assets refresh {view}`; "

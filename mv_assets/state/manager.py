@@ -209,6 +209,7 @@ class PartitionManager:
         """
         # With the bucket after the last, which decides whether W can go on beyond this batch.
         read = [*sorted(attempt.buckets), view.buckets.next(max(attempt.buckets))]
+        now = self.clock()
         with self._store.write(view.view) as tx:
             before, rows, generation = claim(tx, view, read, attempt.generation)
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
@@ -225,7 +226,7 @@ class PartitionManager:
                     seen.sights[planned.bucket],
                     seen.changed.get(planned.bucket),
                     collected=collected,
-                    now=self.clock(),
+                    now=now,
                 )
                 for planned in attempt.work
             }
@@ -308,6 +309,7 @@ class PartitionManager:
         self, view: str, operation: str, step: Callable[[MapWriter], T], profile: Profile | None = None
     ) -> T:
         def once() -> T:
+            self.clock()
             with self._store.write(view) as tx:
                 return step(tx)
 

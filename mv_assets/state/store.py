@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -37,6 +38,7 @@ class Store:
     ) -> None:
         self.database = Database(url, busy_timeout_ms=busy_timeout_ms)
         self._now = now
+        self._here = threading.local()
         self._retry = retry or Retry()
         self.database.open(create=create)
 
@@ -53,7 +55,16 @@ class Store:
     def write(self, view: str, *, lock: bool = True) -> Iterator[MapWriter]:
         """One transaction on a view; writers of the same view wait for each other at its header."""
         with self.database.write() as connection:
-            yield MapWriter(connection, view, self._clock(connection), lock=lock)
+            self._here.writes = True
+            try:
+                yield MapWriter(connection, view, self._clock(connection), lock=lock)
+            finally:
+                self._here.writes = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether this thread is inside a write: it must not wait for another connection then."""
+        return getattr(self._here, "writes", False)
 
     def now(self) -> int:
         """The database's clock."""

@@ -152,7 +152,7 @@ def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machine
 
     # Right when the run begins and looks, and set back by a day when it is about to wait.
     now = made.clock.now
-    times = chain([now, now], repeat(now - DAY))
+    times = chain([now, now, now], repeat(now - DAY))
     place = replace(made.place(), clock=lambda: next(times))
     with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], sleep) as errand:
         errand.stage()

@@ -398,7 +398,7 @@ def test_reading_that_takes_too_long_goes_on_at_the_next_tick(
 
 
 def test_a_stall_is_a_failing_check_and_a_line_in_the_log(
-    office: Make, caplog: pytest.LogCaptureFixture
+    office: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = office(table={"settle": "0s"})
     today(made)
@@ -413,4 +413,4 @@ def test_a_stall_is_a_failing_check_and_a_line_in_the_log(
     assert (quiet is not None, stalled is not None) == (True, True)
     assert (quiet.passed, stalled.passed) == (True, False)  # type: ignore[union-attr]
     assert "stalled: 1970-01-01 has been due for 1h" in str(stalled.description)  # type: ignore[union-attr]
-    assert "see that Dagster's daemon runs" in caplog.text
+    assert "see that Dagster's daemon runs" in capsys.readouterr().err

@@ -13,20 +13,21 @@ import pytest
 from sqlalchemy import make_url
 
 from mv_assets.errors import MvError
-from mv_assets.state import retry
+from mv_assets.state import retry, shared_clock
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import day, through
 from mv_assets_tests.matrix import files, statements
 from mv_assets_tests.matrix.faults import Killed, Kind, Process, Site
 from mv_assets_tests.matrix.operations import OPERATIONS, Operation
-from mv_assets_tests.matrix.world import World
+from mv_assets_tests.matrix.world import VIEWS, World
 from mv_assets_tests.refresh.yard import Yard
 
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever tries again does so at once, and gives up after a few times; no heart beats by itself."""
+    monkeypatch.setattr(shared_clock, "_ASKED_EVERY_S", 0.0)
     monkeypatch.setattr(Heartbeat, "__enter__", lambda heart: heart)
     monkeypatch.setattr(Heartbeat, "__exit__", lambda *_: None)
     profile = retry.Profile(6, 0, 0)
@@ -116,6 +117,7 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
 def process_of(world: World, operation: Operation, process: Process) -> Iterator[Yard]:
     """The world as it was, and a process in it; of one that starts cold, from its very beginning."""
     world.restore()
+    world.views = VIEWS
     if operation.cold:
         world.clear()
     with ExitStack() as held:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from mv_assets.cli.serving.children import Child
 
 _LONGEST_PAUSE_S = 30.0
+# Who dies sooner than this after it came up has not recovered.
+_PROVEN_S = 60.0
 
 
 def _nothing() -> None:
@@ -27,6 +29,7 @@ class Kept:
     _was_ready: bool = False
     _deaths: int = 0
     _again_at: float | None = None
+    _up_at: float = 0.0
 
     def start(self) -> None:
         self._again_at = None
@@ -37,7 +40,7 @@ class Kept:
         """See how it is doing, and start it again if it is time to; its exit code if it never came up."""
         if self._again_at is not None:
             if time.monotonic() >= self._again_at:
-                self.start()
+                self._start_again()
         elif (code := self.child.exit_code()) is not None:
             if not self._was_ready:
                 return code
@@ -46,8 +49,16 @@ class Kept:
             if self._was_ready:
                 self.say(f"{self.child.name} is back")
             self.ready = self._was_ready = True
+            self._up_at = time.monotonic()
+        elif self.ready and time.monotonic() - self._up_at > _PROVEN_S:
             self._deaths = 0
         return None
+
+    def _start_again(self) -> None:
+        try:
+            self.start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may be gone at the next try: a full disk
+            self.restart(f"can't be started ({error})")
 
     def restart(self, why: str) -> None:
         """End what is left of it, and start it again soon."""

@@ -25,6 +25,8 @@ _POLL_S = 0.25
 _LOOK_S = 3.0
 # Some deaths Dagster mends by itself, within this time.
 _LOST_S = 12.0
+# And while it starts, what is not there yet is not lost.
+_NEVER_CAME_S = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -96,11 +98,11 @@ class Supervisor:
                 )
                 self.dagster.say(escape("\n".join(f"  {line}" for line in child.last_lines())))
                 return 1
-            if self.dagster.ready and (self.spark is None or self.spark.kept.ready or announced):
-                how = self._look_at_code()
-                if not announced and how is not None:
-                    self.up(how)
-                    announced = True
+            how = self._look_at_code()
+            ready = self.dagster.ready and (self.spark is None or self.spark.kept.ready)
+            if ready and not announced and how is not None:
+                self.up(how)
+                announced = True
             time.sleep(_POLL_S)
         return 0
 
@@ -115,7 +117,7 @@ class Supervisor:
             self._lost_since = None
         elif self._lost_since is None:
             self._lost_since = now
-        elif now - self._lost_since > _LOST_S:
+        elif now - self._lost_since > (_LOST_S if self.dagster.ready else _NEVER_CAME_S):
             self._lost_since = None
             self.dagster.restart("has lost the process that runs the code")
         return how

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from mv_assets.errors import Mistake
 from mv_assets.views.sql.wording import short
 
-SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError)
+SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError, ArithmeticError)
 _SPARK = Dialect.get_or_raise("spark")
 _TEXT_QUOTES = ("'", '"')
 _QUOTES = (*_TEXT_QUOTES, "`")
