@@ -107,6 +107,7 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
     # What a dead process had open is closed.
     gc.collect()
     assert process.happened
+    world.views = operation.views
     if said and kind is not Kind.DELAY:
         with world.deployment() as yard:
             assert operation.done(yard), "it said that it had done it"
