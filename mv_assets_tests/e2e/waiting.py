@@ -11,7 +11,7 @@ from mv_assets_tests.e2e.graphql import Refusal
 from mv_assets_tests.e2e.processes import DagsterProcesses
 
 T = TypeVar("T")
-_PATIENCE_S = 120
+_PATIENCE_S = 600
 _POLL_S = 0.5
 
 

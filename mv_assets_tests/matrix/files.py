@@ -72,6 +72,10 @@ class _Raw(io.FileIO):
         self._process = process
         super().__init__(path, "w")
 
+    def __del__(self) -> None:
+        # Who is killed does not close what it has open.
+        self.close()
+
     def write(self, content: Any) -> int:
         real = super().write
         return self._process.call("write", lambda: real(content), io_error, changes=True)
