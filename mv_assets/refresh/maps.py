@@ -44,8 +44,8 @@ class Maps(Protocol):
         """Generations that are being staged now."""
         ...
 
-    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
-        """A round is over: by view, the error that its look ended with."""
+    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
+        """A round is over: by view, the error that its look ended with; and the views with nothing to do."""
         ...
 
 
@@ -79,8 +79,11 @@ class Recorded:
     def alive(self, view: str) -> frozenset[str]:
         return Registry(self._store).alive(view)
 
-    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
-        Troubles(self._store, self._manager.clock).note(Doing.LOOK, looks)
+    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
+        troubles = Troubles(self._store, self._manager.clock)
+        troubles.note(Doing.LOOK, looks)
+        # What kept somebody from work that a peer has done meanwhile keeps nobody from anything.
+        troubles.note(Doing.WORK, dict.fromkeys(at_rest))
 
 
 class Imagined:
@@ -109,7 +112,7 @@ class Imagined:
     def alive(self, view: str) -> frozenset[str]:
         return frozenset() if self._store is None else Registry(self._store).alive(view)
 
-    def came_to(self, looks: Mapping[str, MvError | None]) -> None:
+    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
         """Who only imagines tells nobody."""
 
     def _declared(self, view: Declaration) -> Snapshot:

@@ -48,6 +48,12 @@ class Outlook:
     at: int
     news: News | None = None
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no bucket waits to be computed."""
+        look = None if self.news is None else self.news.snapshot.look
+        return self.news is None or (look is not None and look.unserved is None)
+
     def plan(self, most: int | None = None) -> Plan:
         """What to do about the view now."""
         if self.news is None:
@@ -96,9 +102,9 @@ class Watch:
         for view in views:
             self._pulses[view.name] = _tried(self._declared, view)
         found = {view.name: _tried(self._outlook, view, whole=whole) for view in views}
-        self._maps.came_to(
-            {name: each if isinstance(each, MvError) else None for name, each in found.items()}
-        )
+        looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
+        rest = [name for name, each in found.items() if isinstance(each, Outlook) and each.at_rest]
+        self._maps.came_to(looks, rest)
         return found
 
     def _declared(self, view: View) -> Pulse:

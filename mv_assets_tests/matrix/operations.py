@@ -166,5 +166,7 @@ OPERATIONS = {
     "drop": Operation(drop, done=vacant),
     "gc and compaction": Operation(collect, overwrite_many, done=collected),
     "read": Operation(read),
-    "audit": Operation(check_files, lose_all_files, done=lambda yard: yard.states(*range(4)) == "SSSS"),
+    "audit": Operation(
+        check_files, lose_all_files, check_files, done=lambda yard: yard.states(*range(4)) == "SSSS"
+    ),
 }

@@ -23,6 +23,11 @@ from mv_assets_tests.matrix.operations import OPERATIONS, Operation
 from mv_assets_tests.matrix.world import VIEWS, World
 from mv_assets_tests.refresh.yard import Yard
 
+# Who is killed does not close what it has open.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from mv_assets.errors import MvError
+from mv_assets.errors import MvError, WarehouseUnusable
 from mv_assets.state import health
 from mv_assets.state.model import Doing
+from mv_assets.state.troubles import Troubles
 from mv_assets_tests.lake import HOURLY, view
 from mv_assets_tests.refresh.yard import Yard
 
@@ -54,6 +55,17 @@ def test_a_warehouse_that_can_not_be_written_is_said_until_something_is_committe
     warehouse.unlink()
     made.run()
     assert (troubles(made), made.states(0)) == ([], "V")
+
+
+def test_what_a_peer_has_done_meanwhile_is_no_trouble_any_more(yard: Yards) -> None:
+    made = yard()
+    made.days(0)
+    made.run()
+    error = WarehouseUnusable("/warehouse", "gone")
+    Troubles(made.store, made.clock).note(Doing.WORK, {"v": error})
+    assert len(troubles(made)) == 1
+    made.watch().round()
+    assert troubles(made) == []
 
 
 def test_what_is_troubled_is_no_stall(yard: Yards) -> None:
