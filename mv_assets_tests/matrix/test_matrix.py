@@ -78,7 +78,8 @@ def run_combinations(
         operation.before(yard)
     world.keep()
     sites = calls(world, operation)
-    every = [(site, kind) for site in sites for kind in site.kinds]
+    kinds = set(Kind) - (set() if operation.delays else {Kind.DELAY})
+    every = [(site, kind) for site in sites for kind in site.kinds if kind in kinds]
     chosen = random.Random(f"{name} {database}").sample(every, len(every) // one_in)
     for site, kind in chosen:
         try:
