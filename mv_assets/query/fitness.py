@@ -18,8 +18,6 @@ from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
 Rows = dict[int, PartitionRow]
-# So far two processes may differ in what they take for now; a look may also have come between.
-_ALIKE_MS = 10_000
 
 
 class Freshness(StrEnum):
@@ -76,7 +74,7 @@ class Fitness:
             return "nobody has looked at it yet"
         if health.lag(snapshot.header, self._present.at) > bound:
             return "it lags behind by more than max_staleness"
-        if not -_ALIKE_MS <= self._present.at - snapshot.look.at <= bound:
+        if not -rules.ALIKE_MS <= self._present.at - snapshot.look.at <= bound:
             return "the last look is older than max_staleness, or of a clock that has been set back"
         base = self._catalog.views.get(view.declared.base)
         return None if base is None else self.too_old(base, bound)

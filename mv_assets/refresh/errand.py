@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.errors import EngineUnavailable, MvError, OutOfSpace
+from mv_assets.errors import EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
@@ -19,7 +19,7 @@ from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
-from mv_assets.state.model import Outcome, State
+from mv_assets.state.model import Doing, Outcome, State
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
 
@@ -49,6 +49,8 @@ class Errand:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._held.__exit__(kind, error, trace)
+        if isinstance(error, MvError):
+            self._came_to(error)
 
     @property
     def view(self) -> View:
@@ -100,7 +102,7 @@ class Errand:
                 piece = self._held.enter_context(Piece(place, outlook.news, again, plan.version, work))
                 try:
                     piece.stage()
-                except (EngineUnavailable, OutOfSpace) as error:
+                except EngineUnavailable as error:
                     if not self._pieces:
                         raise
                     gone = error
@@ -123,7 +125,12 @@ class Errand:
         """Commit what was staged; what became of each bucket."""
         for piece in self._pieces:
             self._note(piece.commit())
+        if self._pieces:
+            self._came_to(next((piece.stopped for piece in self._pieces if piece.stopped), None))
         return dict(self._results)
+
+    def _came_to(self, error: MvError | None) -> None:
+        self._place.troubles.note(Doing.WORK, {self._view.name: error})
 
     @property
     def results(self) -> dict[int, Result]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from mv_assets.errors import EngineLost, MvError, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import new_generation
 from mv_assets.refresh.piece import Piece, Result
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.watch import News, Outlook
-from mv_assets.state.model import Attempt, Outcome
+from mv_assets.state.model import Attempt, Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
 
@@ -21,10 +22,29 @@ def carry_out(
     plan: Plan,
     begins: Callable[[View, Work], None] = lambda _view, _work: None,
 ) -> Iterator[tuple[Work, list[Result]]]:
-    """Do what a plan asks for, one piece after the other."""
-    view, news = outlook.view, outlook.news
-    if news is None:
+    """Do what a plan asks for, one piece after the other.
+
+    Raises:
+        EngineLost: Spark went away.
+        OutOfSpace: in the end, if a piece had no room; at once if a second one has none.
+
+    """
+    if outlook.news is None:
         return
+    view = outlook.view.name
+    try:
+        yield from _carried_out(place, outlook.view, outlook.news, plan, begins)
+    except MvError as error:
+        place.troubles.note(Doing.WORK, {view: error})
+        raise
+    if any(work.operation is not Due.REVERT for work in plan.work):
+        place.troubles.note(Doing.WORK, {view: None})
+
+
+def _carried_out(
+    place: Place, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
+) -> Iterator[tuple[Work, list[Result]]]:
+    full: OutOfSpace | None = None
     again = Again(view, news.sights, place.tables, place.store, place.clock)
     for work in plan.work:
         begins(view, work)
@@ -34,10 +54,13 @@ def carry_out(
             with Piece(place, news, again, plan.version, work) as piece:
                 piece.stage()
                 yield work, piece.commit()
-                if piece.stopped is not None:
+                if isinstance(piece.stopped, EngineLost) or (piece.stopped and full):
                     raise piece.stopped
+                full = piece.stopped or full
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
+    if full is not None:
+        raise full
 
 
 def _revert(place: Place, news: News, again: Again, work: Work) -> list[Result]:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError, OutOfSpace
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.generations import Contents
@@ -22,9 +22,8 @@ from mv_assets.refresh.planner import Work
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.staging import Stage
 from mv_assets.refresh.watch import News
-from mv_assets.state.model import Doing, Outcome, SecondLook
+from mv_assets.state.model import Outcome, SecondLook
 from mv_assets.state.rules import Due
-from mv_assets.state.troubles import Troubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,6 @@ class Piece:
     ) -> None:
         for attempt in self._open:
             attempt.abandon()
-        if isinstance(error, MvError):
-            self._came_to(error)
 
     def stage(self) -> None:
         """Compute the buckets, and record those that can't be.
@@ -84,7 +81,6 @@ class Piece:
 
         Raises:
             EngineUnavailable: there is no Spark.
-            OutOfSpace: there is no room for any of it.
 
         """
         seen = {bucket: self._news.seen[bucket] for bucket in self._planned}
@@ -96,8 +92,6 @@ class Piece:
                 self._compute(full)
             except (EngineLost, OutOfSpace) as error:
                 self.stopped = error
-            if isinstance(self.stopped, OutOfSpace) and not self._staged:
-                raise self.stopped
 
     def commit(self) -> list[Result]:
         """Commit what was staged; what became of every bucket."""
@@ -106,13 +100,8 @@ class Piece:
             for bucket, (decision, staged) in decided.items():
                 rows = staged.rows if decision.outcome.wrote else 0
                 self._results.append(Result(bucket, self._operation, decision.outcome, rows, decision.why))
-        if self._staged:
-            self._came_to(None)
         self._staged.clear()
         return sorted(self._results, key=lambda result: result.bucket)
-
-    def _came_to(self, error: MvError | None) -> None:
-        Troubles(self._place.store, self._place.clock).note(Doing.WORK, {self._view.name: error})
 
     def _compute(self, full: dict[int, Seen]) -> None:
         with ExitStack() as held:

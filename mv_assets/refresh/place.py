@@ -12,6 +12,7 @@ from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
+from mv_assets.state.troubles import Troubles
 from mv_assets.tables.listing import Table
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import Catalog
@@ -36,6 +37,10 @@ class Place:
     @property
     def leases(self) -> Leases:
         return Leases(self.store)
+
+    @property
+    def troubles(self) -> Troubles:
+        return Troubles(self.store, self.clock)
 
     @property
     def sources(self) -> Sources:

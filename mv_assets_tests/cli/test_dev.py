@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from importlib.resources import files
@@ -17,7 +18,7 @@ import yaml
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.instance.ref import InstanceRef
 
-from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving import dagster, supervisor
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
@@ -131,6 +132,50 @@ def test_a_child_that_dies_is_started_again_but_not_one_that_never_came_up(tmp_p
         ]
     finally:
         child.stop()
+
+
+SERVER = """
+import json, pathlib, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+starts = pathlib.Path(sys.argv[1])
+number = len(starts.read_text()) if starts.exists() else 0
+starts.write_text("x" * (number + 1))
+said = "io.grpc UNAVAILABLE: nobody listens"
+lost = {"className": "DagsterUserCodeUnreachableError", "message": said, "causes": []}
+entry = {"name": "code", "loadStatus": "LOADED", "locationOrLoadError": {} if number else lost}
+answer = json.dumps({"data": {"workspaceOrError": {"locationEntries": [entry]}}}).encode()
+class Answers(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(answer)
+HTTPServer(("127.0.0.1", int(sys.argv[2])), Answers).serve_forever()
+"""
+
+
+def test_a_dagster_whose_code_is_lost_before_it_is_up_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Dagster's place stands what answers as it does: it would have to be killed in the right moment."""
+    monkeypatch.setattr(supervisor, "_LOOK_S", 0.0)
+    monkeypatch.setattr(supervisor, "_NEVER_CAME_S", 0.0)
+    port, said, signals = free_port(), list[str](), supervisor.Signals()
+    command = [sys.executable, "-c", SERVER, str(tmp_path / "starts"), str(port)]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+
+    def answers() -> bool:
+        how = dagster.loaded(port)
+        return how is not None and not how.lost
+
+    def up(how: dagster.Loaded) -> None:
+        assert how == dagster.Loaded({})
+        signals.count = 1
+
+    with locked(tmp_path) as lock:
+        assert (
+            supervisor.Supervisor(Kept(child, answers, said.append), port, None, up, signals).run(lock) == 0
+        )
+    assert "has lost the process that runs the code" in said[0]
 
 
 def tmp_path_of(folder: Path, name: str) -> Path:

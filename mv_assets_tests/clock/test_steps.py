@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 import pytest
@@ -125,38 +125,41 @@ class _SetsTheClock(Unwatched):
         self._lake.later(-DAY)
 
 
-def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
+@dataclass
+class _Asleep:
+    """Somebody who waits, once: for how long."""
+
+    seconds: float = 0.0
+
+    def __call__(self, seconds: float) -> None:
+        self.seconds = seconds
+        raise KeyboardInterrupt
+
+
+def arriving(machine: Machines) -> Machine:
+    """A file that is a second old."""
     made = machine(table=SETTLE)
     made.days(0)
     made.set_machine(made.changed_at("day-0.parquet") + 1_000)
-    slept: list[float] = []
+    return made
 
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        raise KeyboardInterrupt
 
+def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
+    made, asleep = arriving(machine), _Asleep()
     with pytest.raises(KeyboardInterrupt):
-        Refresher(made.place(), progress=_SetsTheClock(made), sleep=sleep).run()
-    assert slept == [40.0]
+        Refresher(made.place(), progress=_SetsTheClock(made), sleep=asleep).run()
+    assert asleep.seconds == 40.0
 
 
 def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
-    made = machine(table=SETTLE)
-    made.days(0)
-    made.set_machine(made.changed_at("day-0.parquet") + 1_000)
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        raise KeyboardInterrupt
-
+    made, asleep = arriving(machine), _Asleep()
     # Right when the run begins and looks, and set back by a day when it is about to wait.
     now = made.clock.now
     times = chain([now, now, now], repeat(now - DAY))
     place = replace(made.place(), clock=lambda: next(times))
-    with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], sleep) as errand:
+    with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], asleep) as errand:
         errand.stage()
-    assert slept == [40.0]
+    assert asleep.seconds == 40.0
 
 
 def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_clock_since_set_back(

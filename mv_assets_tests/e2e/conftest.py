@@ -67,8 +67,9 @@ def dagster(deployment: Deployment) -> Dagster:
     return deployment.dagster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not kept longer: while Playwright runs, nothing else in its thread can have an event loop."""
     with chromium() as opened:
         yield opened
 

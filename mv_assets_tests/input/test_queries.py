@@ -14,6 +14,7 @@ from mv_assets.query.canonical import NotPlain
 from mv_assets.query.matching import match
 from mv_assets.query.statement import statement_of
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.reading import parse
 from mv_assets_tests.query.test_rewriting import EVENTS, TIME, offered
 from mv_assets_tests.views.sql.test_fuzz import mutated
 
@@ -141,3 +142,8 @@ def test_an_aggregate_of_nothing_is_for_spark_to_refuse(call: str) -> None:
 )
 def test_long_and_deep_texts_are_read_or_refused(text: str) -> None:
     check(text)
+
+
+@pytest.mark.parametrize("number", ["1eBD", "1e10.5BD"])
+def test_a_number_that_is_none_is_refused(number: str) -> None:
+    assert isinstance(parse(f"SELECT {number} FROM t"), str)

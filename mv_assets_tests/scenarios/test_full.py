@@ -15,7 +15,10 @@ def test_a_full_file_system_is_the_views_error_and_heals_when_there_is_room(tmp_
     assert [each.error for each in rest.values()] == ["NoneType"] * len(rest)
     # No bucket is blamed, and each says what to do.
     assert [each.failures for each in said.values()] == [[]] * len(said)
-    assert [each.outcomes for each in full.values()] == [[]] * len(full)
+    # Without a state there is not even a plan.
+    assert {name: each.outcomes for name, each in full.items()} == {
+        name: [] if name == "state" else ["planned again"] for name in full
+    }
     assert {name: each.error for name, each in full.items()} == {
         name: "StateNotWritable" if name == "state" else "OutOfSpace" for name in full
     }

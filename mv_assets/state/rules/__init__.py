@@ -18,6 +18,7 @@ from mv_assets.state.rules.definitions import (
 from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
 from mv_assets.state.rules.watermark import climb, effective_state, latest_end, latest_source_end
 from mv_assets.state.rules.work import (
+    ALIKE_MS,
     Due,
     Standing,
     abandoned,
@@ -31,6 +32,7 @@ from mv_assets.state.rules.work import (
 )
 
 __all__ = [
+    "ALIKE_MS",
     "Decision",
     "Due",
     "Standing",

@@ -21,7 +21,7 @@ from mv_assets.state.rules.marks import revert
 from mv_assets.state.rules.watermark import effective_state
 
 # So far two processes may differ in what they take for now.
-_ALIKE_MS = 10_000
+ALIKE_MS = 10_000
 
 
 class Due(StrEnum):
@@ -76,7 +76,7 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
     if (
         same
         and record.retry_after is not None
-        and now < record.retry_after <= now + retry_delay(record.count) + _ALIKE_MS
+        and now < record.retry_after <= now + retry_delay(record.count) + ALIKE_MS
     ):
         return Standing.BACKING_OFF
     return Standing.ALONE if same or record.generation is not None else Standing.FREE

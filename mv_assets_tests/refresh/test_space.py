@@ -1,0 +1,78 @@
+"""Too little room for Spark's files: what fits is computed, and no bucket is blamed for what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from pyspark.sql.types import StructType
+
+from mv_assets.buckets import DAY
+from mv_assets.errors import OutOfSpace
+from mv_assets.state import health
+from mv_assets_tests.duck import DuckStage
+from mv_assets_tests.lake import view
+from mv_assets_tests.refresh.yard import Yard
+
+Yards = Callable[..., Yard]
+
+
+def too_big(patch: pytest.MonkeyPatch, *days: int) -> list[list[int]]:
+    """There is no room for these days; the days of each job that was tried."""
+    real, tried = DuckStage.write, list[list[int]]()
+
+    def write(self: DuckStage, schema: StructType, buckets: Sequence[int], place: str) -> None:
+        tried.append([bucket // DAY for bucket in buckets])
+        if {bucket // DAY for bucket in buckets} & set(days):
+            raise OutOfSpace("No space left on device")
+        real(self, schema, buckets, place)
+
+    patch.setattr(DuckStage, "write", write)
+    return tried
+
+
+def test_a_bucket_that_needs_more_room_than_there_is_takes_no_other_along(
+    yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = yard(view(max_buckets_per_run=4))
+    made.days(*range(8))
+    with monkeypatch.context() as patch:
+        too_big(patch, 2)
+        report = made.run()["v"]
+    assert isinstance(report.error, OutOfSpace)
+    assert (made.states(*range(8)), made.watermark()) == ("VV-VVVVV", 2)
+    assert made.snapshot().attempts == {}
+    assert len(health.troubles(made.snapshot())) == 1
+    made.run()
+    assert (made.states(*range(8)), made.watermark()) == ("VVVVVVVV", 8)
+    assert health.troubles(made.snapshot()) == []
+
+
+def test_it_keeps_nobody_out_when_it_is_all_that_is_left_of_its_piece(
+    yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = yard(view(max_buckets_per_run=2))
+    made.days(0, 1)
+    with monkeypatch.context() as patch:
+        too_big(patch, 0)
+        made.run()
+        assert made.states(0, 1) == "-V"
+        made.days(2, 3)
+        made.run()
+        assert made.states(*range(4)) == "-VVV"
+
+
+def test_where_nothing_fits_it_is_the_disk_and_not_everything_is_tried(
+    yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = yard(view(max_buckets_per_run=4))
+    made.days(*range(8))
+    with monkeypatch.context() as patch:
+        tried = too_big(patch, *range(8))
+        report = made.run()["v"]
+    assert isinstance(report.error, OutOfSpace)
+    assert made.states(*range(8)) == "--------"
+    # The piece, its half, and two buckets alone; then the next piece, down to the first bucket alone.
+    assert tried[:4] == [[0, 1, 2, 3], [0, 1], [0], [1]]
+    assert len(tried) <= 8
+    assert made.snapshot().attempts == {}
