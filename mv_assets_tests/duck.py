@@ -52,7 +52,7 @@ class DuckStage:
     def groups(self, buckets: Sequence[int]) -> Groups:
         return Groups(alike=(Alike(StructType(), tuple(buckets)),))
 
-    def write(self, _schema: StructType, buckets: Sequence[int], place: str) -> None:
+    def write(self, _alike: Alike, buckets: Sequence[int], place: str) -> None:
         names = sorted({name for bucket in buckets for name in self.files[bucket]})
         try:
             rows = self._rows({**self.tables, self.view.declared.base: names}, buckets)
@@ -81,7 +81,9 @@ class DuckSources(Sources):
 
     __slots__ = ()
 
-    def stage(self, _held: ExitStack, _spark: Any, sights: Sights, seen: Mapping[int, Seen]) -> DuckStage:  # type: ignore[override]
+    def stage(  # type: ignore[override]
+        self, _held: ExitStack, _spark: Any, sights: Sights, seen: Mapping[int, Seen], _merging: object = None
+    ) -> DuckStage:
         names, root = sights.base.names, self._root(sights.base)
         files = {bucket: [f"{root}/{names[at]}" for at in each.members] for bucket, each in seen.items()}
         dimensions = {

@@ -39,6 +39,10 @@ class StoredReader:
         """The files that hold some buckets, by their paths in the warehouse."""
         return [file.path for generation in self._asked(names) for file in self._files[generation]]
 
+    def has(self, name: str) -> bool:
+        """Whether a bucket is there."""
+        return name in self._rows
+
     def learn(self, names: Sequence[str]) -> None:
         self._reader.learn(self.files(name for name in names if name in self._rows))
 

@@ -119,6 +119,8 @@ class MaterializedView(_Declared):
     max_buckets_per_run: Count = 64
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
+    merge_floats: bool = False
+    """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
     owners: tuple[Text, ...] = ()
 

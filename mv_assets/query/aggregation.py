@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TypeVar
 
-from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType
+from pyspark.sql.types import DataType, DecimalType
 from sqlglot import exp
 
-from mv_assets.query.canonical import NotPlain, counts_rows, replaced, spelled
-from mv_assets.query.shape import Shape, aggregates
-from mv_assets.views.sql.decomposition import is_aggregate
-from mv_assets.views.sql.wording import short
+from mv_assets.query.shape import Shape
+from mv_assets.views.sql.canonical import NotPlain, replaced, spelled
+from mv_assets.views.sql.decomposition import aggregates, is_aggregate
+from mv_assets.views.sql.partials import Kind, Partial, argument_of, called, partial_of
 
 T = TypeVar("T")
 KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"
@@ -25,59 +24,6 @@ _LEAST_SCALE = 6
 _DIGITS_IN_DOUBLE, _EXACT_IN_DOUBLE = 15, 1 << 53
 
 
-class Kind(StrEnum):
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    AND = "bool_and"
-    OR = "bool_or"
-    SKETCH = "hll_sketch_agg"
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """An aggregate as one part computes it. No argument: all rows are counted."""
-
-    kind: Kind
-    argument: exp.Expr | None
-    condition: exp.Expr | None = None
-    # Further arguments of a sketch.
-    settings: tuple[exp.Expr, ...] = ()
-
-    @property
-    def sql(self) -> str:
-        inside = ["*"] if self.argument is None else [self.argument.sql("spark")]
-        call = f"{self.kind}({', '.join([*inside, *(each.sql('spark') for each in self.settings)])})"
-        return call if self.condition is None else f"{call} FILTER (WHERE {self.condition.sql('spark')})"
-
-    @property
-    def spelled(self) -> str:
-        parts = (self.argument, self.condition, *self.settings)
-        return f"{self.kind}({', '.join('' if part is None else spelled(part) for part in parts)})"
-
-    def merged(self, column: str, kind: DataType) -> str:
-        """The whole from the parts, in the type that the whole has.
-
-        Raises:
-            NotPlain: parts of that type don't add up to what the base table would give.
-
-        """
-        match self.kind:
-            case Kind.COUNT:
-                return f"coalesce(sum({column}), 0L)"
-            case Kind.SUM if isinstance(kind, DecimalType):
-                # The sum of sums has more digits than the sum.
-                return f"CAST(sum({column}) AS {kind.simpleString()})"
-            case Kind.SUM if isinstance(kind, (LongType, DoubleType)):
-                return f"sum({column})"
-            case Kind.SUM:
-                raise NotPlain(f"sums of {kind.simpleString()} are answered by the base table only")
-            case Kind.SKETCH:
-                return f"hll_union_agg({column}, true)"
-        return f"{self.kind}({column})"
-
-
 @dataclass(frozen=True, slots=True)
 class Average:
     """A mean, of the sum and the count of the same values: by their places among the partials."""
@@ -87,7 +33,7 @@ class Average:
 
     def merged(self, partials: Sequence[Partial], kinds: Sequence[DataType]) -> str:
         kind = kinds[self.total]
-        total = partials[self.total].merged(f"{PART}{self.total}", kind)
+        total = partials[self.total].merged(f"{PART}{self.total}", kind.simpleString())
         count = f"sum({PART}{self.count})"
         if not isinstance(kind, DecimalType):
             return f"CAST({total} AS DOUBLE) / nullif({count}, 0L)"
@@ -170,7 +116,7 @@ class Aggregation:
                 return merge.merged(self.partials, kinds)
             case Distinct():
                 return merge.merged()
-        return self.partials[merge].merged(f"{PART}{merge}", kinds[merge])
+        return self.partials[merge].merged(f"{PART}{merge}", kinds[merge].simpleString())
 
     def finishing(self, merged: str, names: Sequence[str]) -> str:
         """The result, under the given names."""
@@ -261,7 +207,7 @@ class _Taken:
         if isinstance(node, exp.Column):
             raise NotPlain(f"{node.name} is neither a key nor inside an aggregate")
         if isinstance(node, exp.Filter) or is_aggregate(node):
-            if _named(node) == Kind.SKETCH and _named(node.parent) != "hll_sketch_estimate":
+            if called(node) == Kind.SKETCH and called(node.parent) != "hll_sketch_estimate":
                 raise NotPlain("a sketch put together of parts has other bytes")
             merge = self._merge(node)
             self.merges.setdefault(merge, merge)
@@ -276,8 +222,8 @@ class _Taken:
             if condition is not None:
                 raise NotPlain("count(DISTINCT ...) with FILTER is answered by the base table only")
             return Distinct(tuple(_place(self.extras, spelled(e), e) for e in node.this.expressions))
-        if isinstance(node, exp.Avg) or _named(node) == "mean":
-            value = _argument(node)
+        if isinstance(node, exp.Avg) or called(node) == "mean":
+            value = argument_of(node)
             total = self._partial(Partial(Kind.SUM, value, condition))
             return Average(total, self._partial(Partial(Kind.COUNT, value, condition)))
         return self._partial(partial_of(node, condition))
@@ -289,49 +235,3 @@ class _Taken:
 def _place(known: dict[str, T], name: str, value: T) -> int:
     known.setdefault(name, value)
     return list(known).index(name)
-
-
-_KINDS: Mapping[type[exp.Expr], Kind] = {
-    exp.Sum: Kind.SUM,
-    exp.Min: Kind.MIN,
-    exp.Max: Kind.MAX,
-    exp.LogicalAnd: Kind.AND,
-    exp.LogicalOr: Kind.OR,
-}
-_NAMES = {"every": Kind.AND, "some": Kind.OR}
-
-
-def partial_of(node: exp.Expr, condition: exp.Expr | None = None) -> Partial:
-    """An aggregate whose parts can be merged.
-
-    Raises:
-        NotPlain: it is none.
-
-    """
-    if isinstance(node, exp.Filter):
-        return partial_of(node.this, node.expression.this)
-    if isinstance(node, exp.CountIf) and condition is None and not isinstance(node.this, exp.Distinct):
-        return Partial(Kind.COUNT, None, node.this)
-    if isinstance(node, exp.Count) and counts_rows(node):
-        return Partial(Kind.COUNT, None, condition)
-    if isinstance(node, exp.Count) and not node.args.get("expressions"):
-        return Partial(Kind.COUNT, _argument(node), condition)
-    if _named(node) == Kind.SKETCH and node.expressions:
-        value, *settings = node.expressions
-        return Partial(Kind.SKETCH, value, condition, tuple(settings))
-    kind = _KINDS.get(type(node)) or _NAMES.get(_named(node))
-    if kind is None or len(node.expressions) > 1:
-        raise NotPlain(f"{short(node.sql('spark'))} does not come in parts that can be merged")
-    return Partial(kind, _argument(node), condition)
-
-
-def _argument(node: exp.Expr) -> exp.Expr:
-    given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
-    value: exp.Expr | None = next(iter(given), None)
-    if value is None or isinstance(value, (exp.Distinct, exp.Star)) or aggregates(value):
-        raise NotPlain(f"{short(node.sql('spark'))} does not come in parts that can be merged")
-    return value
-
-
-def _named(node: exp.Expr | None) -> str:
-    return str(node.name).lower() if isinstance(node, exp.Anonymous) else ""

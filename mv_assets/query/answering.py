@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.keeping import kept
 from mv_assets.errors import JobFailed, LeaseExpired, QueryRefused, SourceMoving
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.knowing import Knowledge
 from mv_assets.query.planning import Planned, Planner
@@ -18,6 +17,7 @@ from mv_assets.query.present import Maps, Present
 from mv_assets.query.served import Served
 from mv_assets.query.statement import Statement, statement_of
 from mv_assets.refresh.place import Place
+from mv_assets.views.sql.canonical import NotPlain
 
 _TRIES = 3
 

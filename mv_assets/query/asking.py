@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mv_assets.query.aggregation import Aggregation, aggregation_of
-from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.query.folding import CLOCK
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, conjuncts, from_of, shape_of, tables_of
 from mv_assets.query.statement import Statement
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.functions import refusal, refused_functions
 

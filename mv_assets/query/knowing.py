@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.memory import Memory
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.present import Present
@@ -17,6 +16,7 @@ from mv_assets.query.relations import Schemas
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.place import Place
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View, unseen
 
 _Key = tuple[str, str, frozenset[str]]

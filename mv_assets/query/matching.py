@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.aggregation import Aggregation, Kind, Partial
+from mv_assets.query.aggregation import Aggregation
 from mv_assets.query.asking import Asked
-from mv_assets.query.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.query.offers import Offer
 from mv_assets.query.ranges import TimeOf
 from mv_assets.query.truncating import stays_over, time_inside
+from mv_assets.views.sql.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.views.sql.grain import nested
+from mv_assets.views.sql.partials import Kind, Partial
 
 
 @dataclass(frozen=True, slots=True)

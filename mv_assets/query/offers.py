@@ -7,16 +7,23 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.aggregation import Kind, partial_of
-from mv_assets.query.canonical import NotPlain, expanded, refuse_neighbours, replaced, spelled, written_out
 from mv_assets.query.ranges import Range, TimeOf, range_of
-from mv_assets.query.shape import From, Shape, aggregates, conjuncts, from_of, shape_of
+from mv_assets.query.shape import From, Shape, conjuncts, from_of, shape_of
 from mv_assets.query.truncating import time_inside, truncated_to, without_finer
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.calls import calls
+from mv_assets.views.sql.canonical import (
+    NotPlain,
+    expanded,
+    refuse_neighbours,
+    replaced,
+    spelled,
+    written_out,
+)
 from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.decomposition import is_aggregate
+from mv_assets.views.sql.decomposition import aggregates, is_aggregate
 from mv_assets.views.sql.grain import BOUNDARIES, nested
+from mv_assets.views.sql.partials import Kind, partial_of
 from mv_assets.views.sql.reading import Reading, read
 from mv_assets.views.sql.spark_functions import GENERATORS
 from mv_assets.views.view import View

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.query.asking import Asked, asked_of, range_asked
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.composing import Composer
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.folding import without_clock
@@ -23,6 +22,7 @@ from mv_assets.query.spans import joined
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.place import Place
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View
 
 _OFF = "views are switched off"

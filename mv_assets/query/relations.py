@@ -19,7 +19,6 @@ from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.types import widest
 from mv_assets.engine.windows import within
 from mv_assets.errors import Unreadable
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.memory import Memory
 from mv_assets.query.present import Present
 from mv_assets.query.spans import AFTER, BEFORE, Spans
@@ -27,6 +26,7 @@ from mv_assets.refresh.place import Place
 from mv_assets.state.model import PartitionRow
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import Unit
+from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View
 
 # What queries give, by what tells that it is the same; kept from query to query.

@@ -10,11 +10,12 @@ from sqlglot import exp
 
 from mv_assets.engine.files import as_text, quoted
 from mv_assets.engine.types import widest
-from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Average, Kind
+from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Average
 from mv_assets.query.asking import Asked
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.relations import Relations, Stored, cast
 from mv_assets.query.splitting import Part
+from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.views.sql.partials import Kind
 
 # The base's and the joined tables' types, by table.column.
 Types = Mapping[str, DataType]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mv_assets.query.asking import Asked
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.knowing import Knowledge
 from mv_assets.query.matching import match
 from mv_assets.query.splitting import Fitting, Split, split
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain
 
 
 @dataclass(frozen=True, slots=True)

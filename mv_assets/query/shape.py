@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.canonical import Meaning, NotPlain, expanded, spelled
+from mv_assets.views.sql.canonical import Meaning, NotPlain, expanded, spelled
 from mv_assets.views.sql.columns import output_names
-from mv_assets.views.sql.decomposition import is_aggregate
+from mv_assets.views.sql.decomposition import aggregates
 from mv_assets.views.sql.wording import short
 
 # Any other clause picks, repeats or orders rows in ways that are not looked into.
@@ -241,8 +241,3 @@ def _distinct(select: exp.Select) -> bool:
     if distinct is not None and distinct.args.get("on"):
         raise NotPlain("DISTINCT ON is answered by the base table only")
     return distinct is not None
-
-
-def aggregates(node: exp.Expr) -> bool:
-    """Whether an expression aggregates rows."""
-    return any(map(is_aggregate, node.walk()))

@@ -9,8 +9,6 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from pyspark.sql.types import StructType
-
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
@@ -20,7 +18,7 @@ from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.sights import Seen
-from mv_assets.refresh.staging import Stage
+from mv_assets.refresh.staging import Alike, Stage
 from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
 from mv_assets.state.rules import Due
@@ -58,6 +56,7 @@ class Piece:
         self._version = version
         self._operation = work.operation
         self._planned = {planned.bucket: planned for planned in work.buckets}
+        self._merging = {b: (news.snapshot.rows[b], each) for b, each in work.additions.items()}
         self._again = again
         self._open: list[OpenAttempt] = []
         self._staged: list[OpenAttempt] = []
@@ -108,21 +107,22 @@ class Piece:
             spark = held.enter_context(self._place.engine.session())
             try:
                 with spark_errors():
-                    stage = self._place.sources.stage(held, spark, self._news.sights, full)
+                    stage = self._place.sources.stage(held, spark, self._news.sights, full, self._merging)
                     groups = stage.groups(list(full))
             except JobFailed as failed:
                 self._fail(list(full), str(failed))
                 return
             self._attempt(groups.empty, _nothing)
             for group in groups.alike:
-                self._attempt(group.buckets, self._job(stage, group.schema))
+                again = self._job(stage, group.recomputed) if group.merged else None
+                self._attempt(group.buckets, self._job(stage, group), again)
         for error in dict.fromkeys(groups.failing.values()):
             self._fail([b for b, each in groups.failing.items() if each == error], error)
 
-    def _job(self, stage: Stage, schema: StructType) -> Compute:
+    def _job(self, stage: Stage, alike: Alike) -> Compute:
         def compute(generation: str, buckets: Sequence[int]) -> Contents:
             name, warehouse = self._view.name, self._place.warehouse
-            stage.write(schema, buckets, warehouse.place(name, generation))
+            stage.write(alike, buckets, warehouse.place(name, generation))
             contents = warehouse.contents(name, generation)
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
             if outside:
@@ -132,8 +132,8 @@ class Piece:
 
         return compute
 
-    def _attempt(self, buckets: Sequence[int], compute: Compute) -> None:
-        """Register and stage; where that fails, what can be saved of it."""
+    def _attempt(self, buckets: Sequence[int], compute: Compute, instead: Compute | None = None) -> None:
+        """Register and stage; where that fails, what can be saved of it, `instead` in another way."""
         if not buckets:
             return
         attempt = self._register(buckets)
@@ -146,9 +146,13 @@ class Piece:
             raise lost from gone
         except OutOfSpace as full:
             attempt.abandon()
-            self._spare(buckets, compute, full)
+            self._spare(buckets, instead or compute, full)
         except JobFailed as failed:
-            self._isolate(attempt, compute, failed)
+            if instead is None:
+                self._isolate(attempt, compute, failed)
+            else:
+                attempt.abandon()
+                self._attempt(buckets, instead)
         else:
             self._staged.append(attempt)
 

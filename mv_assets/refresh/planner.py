@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mv_assets.buckets import Buckets, iso
+from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen
 from mv_assets.state import rules
 from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Pulse, Snapshot
@@ -25,12 +26,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Contiguous buckets that need the same operation; `bytes` is what there is to read for them."""
+    """Contiguous buckets that need the same operation; `bytes` is what there is to read for them.
+
+    Those of `additions` are merged with what is stored of them, the others computed from all their files.
+    """
 
     operation: Due
     buckets: tuple[Planned, ...]
     bytes: int
     reason: str
+    additions: Mapping[int, Addition] = field(default_factory=dict)
+    # The bytes that need not be read, as what is stored stands for them.
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Situation:
     alive: frozenset[str] = frozenset()
     # When the dimensions' files last changed, as far as that is not long ago.
     others_changed: tuple[int, ...] = ()
+    additions: Mapping[int, Addition] = field(default_factory=dict)
 
 
 def horizon(snapshot: Snapshot, limits: Limits, source_end: int | None, now: int) -> int:
@@ -190,13 +198,24 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> i
 
 
 def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+    known = situation.additions
     for run in _runs(ready, situation.snapshot.header.buckets, most):
-        members = {at for each in run for at in each.members}
-        size = sum(situation.base.sizes[at] for at in members)
+        members = {each.planned.bucket: each.members for each in run}
+        additions = {bucket: known[bucket] for bucket in members if bucket in known}
+        needed = [additions[b].added if b in additions else members[b] for b in members]
+        stored = sum(each.stored for each in additions.values())
+        size = _size(situation.base, needed) + stored
+        spared = _size(situation.base, members.values()) - size
         reasons = dict.fromkeys(each.reason for each in run)
         shown = next(iter(reasons))
         more = f"; other reasons: {len(reasons) - 1}" if len(reasons) > 1 else ""
-        yield Work(run[0].due, tuple(each.planned for each in run), size, shown + more)
+        planned = tuple(each.planned for each in run)
+        yield Work(run[0].due, planned, size, shown + more, additions, max(spared, 0))
+
+
+def _size(base: Listing, needed: Iterable[Iterable[int]]) -> int:
+    """The bytes of files, each counted once however many buckets need it."""
+    return sum(base.sizes[at] for at in {at for files in needed for at in files})
 
 
 def _runs(ready: Iterable[_Ready], buckets: Buckets, most: int) -> Iterator[list[_Ready]]:

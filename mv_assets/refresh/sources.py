@@ -13,9 +13,11 @@ from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import EngineUnavailable, JobFailed
 from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.staging import Base, Dimension, Stage
 from mv_assets.state.leases import Leases
+from mv_assets.state.model import PartitionRow
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.times import TimeColumn
@@ -32,12 +34,24 @@ class Sources:
     store: Store
     warehouse: Warehouse
 
-    def stage(self, held: ExitStack, spark: SparkSession, sights: Sights, seen: Mapping[int, Seen]) -> Stage:
-        """A stage for some buckets that have files; what it reads stays there until `held` is closed."""
+    def stage(
+        self,
+        held: ExitStack,
+        spark: SparkSession,
+        sights: Sights,
+        seen: Mapping[int, Seen],
+        merging: Mapping[int, tuple[PartitionRow, Addition]] | None = None,
+    ) -> Stage:
+        """A stage for some buckets that have files; what it reads stays there until `held` is closed.
+
+        Those of `merging` have the rows they had when they were planned, to which files were added.
+        """
         view, names = sights.view, sights.base.names
         files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
         time, reader = self._base(held, spark, view, sights.base, list(seen))
-        base = Base(sights.base.table, time, reader, files)
+        added = {bucket: [names[at] for at in each.added] for bucket, (_, each) in (merging or {}).items()}
+        stored = self._stored(held, spark, view, [row for row, _ in merging.values()]) if merging else None
+        base = Base(sights.base.table, time, reader, files, added, stored)
         held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
         return Stage(spark, view, base, self._dimensions(spark, sights))
 
@@ -61,6 +75,22 @@ class Sources:
         files = self.store.files(name, {row.generation for row in as_listed.values() if row.generation})
         root, open_file = self.warehouse.root, self.warehouse.open
         return time, StoredReader(spark, root, open_file, as_listed, files, wanted)
+
+    def _stored(
+        self, held: ExitStack, spark: SparkSession, view: View, rows: Sequence[PartitionRow]
+    ) -> StoredReader:
+        """What is stored of the view's own buckets, as far as it is what those rows name."""
+        starts = [row.bucket for row in rows]
+        pinned = held.enter_context(
+            Leases(self.store).pin(view.name, min(starts), view.buckets.next(max(starts)))
+        ).snapshot.rows
+        content = {row.bucket: row.content for row in rows}
+        same = [row for bucket, row in pinned.items() if bucket in content and row.content == content[bucket]]
+        files = self.store.files(view.name, {row.generation for row in same if row.generation})
+        keyed = {view.buckets.key(row.bucket): row for row in same}
+        found = StoredReader(spark, self.warehouse.root, self.warehouse.open, keyed, files, view.sql.columns)
+        found.learn(list(keyed))
+        return found
 
     def _dimensions(self, spark: SparkSession, sights: Sights) -> Iterator[Dimension]:
         for name, listing in sights.dimensions.items():

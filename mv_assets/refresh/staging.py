@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -11,9 +11,12 @@ from pyspark.sql.types import StructType
 
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted, spark_path
+from mv_assets.engine.merging import merged
 from mv_assets.engine.readers import Reader
+from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.windows import bucket_of, within
-from mv_assets.errors import Unreadable
+from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.refresh.merging import together
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn
 from mv_assets.views.view import View
@@ -21,12 +24,17 @@ from mv_assets.views.view import View
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The table that is put in buckets: how it is read, and which files each bucket is computed from."""
+    """The table that is put in buckets: how it is read, and which files each bucket is computed from.
+
+    Where those are `added` to what is `stored` of a bucket, that and they are enough.
+    """
 
     name: str
     time: TimeColumn
     reader: Reader
     files: Mapping[int, Sequence[str]]
+    added: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    stored: StoredReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +48,16 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Buckets whose files have the same columns together, so that one job may compute them."""
+    """Buckets whose files have the same columns together, so that one job may compute or merge them."""
 
     schema: StructType
     buckets: tuple[int, ...]
+    merged: bool = False
+
+    @property
+    def recomputed(self) -> Alike:
+        """The same buckets, from all their files."""
+        return replace(self, merged=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,14 @@ class Groups:
     alike: tuple[Alike, ...] = ()
     empty: tuple[int, ...] = ()
     failing: Mapping[int, str] = field(default_factory=dict)
+
+
+# What decides on how a bucket is computed: its columns, and whether it is merged.
+_Way = tuple[tuple[str, ...], bool]
+
+
+def _columns(schema: StructType) -> tuple[str, ...]:
+    return tuple(f"{part.name} {part.dataType}" for part in schema)
 
 
 class Stage:
@@ -70,7 +92,7 @@ class Stage:
         A bucket's types follow from its own files, whatever it is computed together with.
         """
         base, empty, failing = self._base, list[int](), dict[int, str]()
-        found, schemas = dict[tuple[str, ...], list[int]](), dict[tuple[str, ...], StructType]()
+        found, schemas = dict[_Way, list[int]](), dict[_Way, StructType]()
         with spark_errors():
             try:
                 self._join()
@@ -86,14 +108,19 @@ class Stage:
                 except Unreadable as error:
                     failing[bucket] = str(error)
                     continue
-                key = tuple(f"{part.name} {part.dataType}" for part in schema)
-                schemas[key] = schema
-                found.setdefault(key, []).append(bucket)
-        alike = tuple(Alike(schemas[key], tuple(starts)) for key, starts in found.items())
+                way = (_columns(schema), self._merges(bucket, schema))
+                schemas[way] = schema
+                found.setdefault(way, []).append(bucket)
+        alike = tuple(
+            Alike(schemas[way], tuple(starts), merged)
+            for way, chosen in found.items()
+            for merged in (way[1],)
+            for starts in (self._together(chosen) if merged else [chosen])
+        )
         return Groups(alike, tuple(empty), failing)
 
-    def write(self, schema: StructType, buckets: Sequence[int], place: str) -> None:
-        """Compute buckets and write them to a new folder.
+    def write(self, alike: Alike, buckets: Sequence[int], place: str) -> None:
+        """Compute buckets, some or all of those that are alike, and write them to a new folder.
 
         Raises:
             JobFailed: they can't be computed, at least not all of them together.
@@ -101,7 +128,7 @@ class Stage:
 
         """
         with spark_errors():
-            rows = self.rows(schema, buckets)
+            rows = self._merged(alike.schema, buckets) if alike.merged else self.rows(alike.schema, buckets)
             if not self._view.sql.aggregates:
                 # As many files as the rows need, not as many as were read; aggregates are dealt out already.
                 rows = rows.hint("rebalance", BUCKET)
@@ -110,13 +137,44 @@ class Stage:
 
     def rows(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
         """The view's rows in some buckets, each with the start of its bucket."""
+        return self._rows(schema, buckets, self._base.files)
+
+    def _rows(
+        self, schema: StructType, buckets: Sequence[int], files: Mapping[int, Sequence[str]]
+    ) -> DataFrame:
         base, view = self._base, self._view
-        names = sorted({name for bucket in buckets for name in base.files[bucket]})
+        names = sorted({name for bucket in buckets for name in files[bucket]})
         read = base.reader.frame(names, schema)
         read.where(self._windows(schema, buckets)).createOrReplaceTempView(base.name)
         rows = self._spark.sql(view.sql.bare)
         time = sql.col(quoted(view.declared.time_column))
         return rows.withColumn(BUCKET, bucket_of(time, view.buckets))
+
+    def _merged(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
+        """The same rows, of what is stored and of what came since."""
+        view, stored = self._view, self._base.stored
+        if view.merging is None or stored is None:
+            raise JobFailed("nothing is stored that could be merged", everywhere=True)
+        if self._spark.conf.get("spark.sql.ansi.enabled") != "true":
+            raise JobFailed("too large a sum becomes null without spark.sql.ansi.enabled", everywhere=True)
+        keys = [view.buckets.key(bucket) for bucket in buckets]
+        before = stored.with_buckets(keys, stored.schema(keys))
+        further = self._rows(schema, buckets, self._base.added)
+        return merged(before, further, view.merging, floats=view.declared.merge_floats)
+
+    def _merges(self, bucket: int, schema: StructType) -> bool:
+        """Whether a bucket is merged: what came has the columns of what was there, which is still there."""
+        base, added = self._base, self._base.added.get(bucket)
+        if added is None or base.stored is None or not base.stored.has(self._view.buckets.key(bucket)):
+            return False
+        kept = set(base.files[bucket]) - set(added)
+        parts = [base.reader.schema(names) for names in (added, sorted(kept))]
+        return all(_columns(part) == _columns(schema) for part in parts)
+
+    def _together(self, buckets: Sequence[int]) -> list[list[int]]:
+        base = self._base
+        added = {bucket: frozenset(base.added[bucket]) for bucket in buckets}
+        return together(added, {bucket: frozenset(base.files[bucket]) for bucket in buckets})
 
     def _join(self) -> None:
         """Have the dimensions at hand under their names."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from mv_assets.buckets import iso
 from mv_assets.errors import MvError, TooManyBuckets
-from mv_assets.refresh import consistency, planner
+from mv_assets.refresh import consistency, merging, planner
 from mv_assets.refresh.maps import Maps
+from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.planner import Limits, Plan, Situation
 from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import rules
@@ -37,6 +38,8 @@ class News:
     limits: Limits
     # Generations that are being staged.
     alive: frozenset[str]
+    # By bucket, files that can be merged into its rows.
+    additions: Mapping[int, Addition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,15 @@ class Outlook:
         end = news.sights.source_end(self.at)
         recent = news.sights.dimensions_changed(self.at, news.limits.settle_at_most)
         situation = Situation(
-            news.snapshot, news.seen, news.sights.base, news.limits, self.at, end, news.alive, recent
+            news.snapshot,
+            news.seen,
+            news.sights.base,
+            news.limits,
+            self.at,
+            end,
+            news.alive,
+            recent,
+            news.additions,
         )
         return planner.plan(situation, most)
 
@@ -135,7 +146,7 @@ class Watch:
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
-        news = News(snapshot, sights, seen, limits, alive)
+        news = News(snapshot, sights, seen, limits, alive, self._additions(view, snapshot, sights, seen))
         return Outlook(view, snapshot.header, now, news)
 
     def _look(
@@ -165,6 +176,19 @@ class Watch:
         recorded = self._maps.recorded(view.name, stale)
         known = {b: sights.with_recorded(seen[b], recorded.get(b, ())) for b in stale if b in seen}
         return {**seen, **known}
+
+    def _additions(
+        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
+    ) -> dict[int, Addition]:
+        table = self._catalog.tables.get(view.declared.base)
+        if view.merging is None or getattr(table, "reader", "files") != "files":
+            return {}
+        recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen))
+        found = {
+            bucket: merging.addition(snapshot.rows[bucket], seen[bucket], segments, sights.base)
+            for bucket, segments in recorded.items()
+        }
+        return {bucket: each for bucket, each in found.items() if each is not None}
 
     def _limits(self, view: View) -> Limits:
         declared, tables = view.declared, self._catalog.tables

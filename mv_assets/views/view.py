@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mv_assets.buckets import Buckets
 from mv_assets.project import MaterializedView, Table
 from mv_assets.state.model import Declaration
-from mv_assets.views.sql import Source, ViewSql
+from mv_assets.views.sql import Merging, Source, ViewSql
 
 # Raise it when the engine would compute other rows from the same SQL and the same files.
 ENGINE_FORMAT = 1
@@ -35,6 +35,14 @@ class View:
     @property
     def declaration(self) -> Declaration:
         return Declaration(self.name, self.definition, self.declared.bucket, self.declared.start)
+
+    @property
+    def merging(self) -> Merging | None:
+        """How files that only came are merged into what is stored, if they are."""
+        found = self.sql.merging
+        if isinstance(found, str) or (found.floats and not self.declared.merge_floats):
+            return None
+        return found
 
     @property
     def freezes(self) -> bool:

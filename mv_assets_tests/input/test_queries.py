@@ -10,10 +10,10 @@ import pytest
 
 from mv_assets.errors import QueryRefused
 from mv_assets.query.asking import asked_of, range_asked
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.matching import match
 from mv_assets.query.statement import statement_of
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.sql.reading import parse
 from mv_assets_tests.query.test_rewriting import EVENTS, TIME, offered
 from mv_assets_tests.views.sql.test_fuzz import mutated

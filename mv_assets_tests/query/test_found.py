@@ -17,10 +17,10 @@ from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused
 from mv_assets.project import Spark
 from mv_assets.query.answering import Answer, Answers, Question
-from mv_assets.query.canonical import NotPlain, expanded
 from mv_assets.query.fitness import Freshness
 from mv_assets.state.store import Store
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain, expanded
 from mv_assets.views.sql.columns import Resolver
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.refinery import Refinery

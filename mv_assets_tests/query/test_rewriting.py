@@ -14,7 +14,6 @@ from mv_assets.buckets import DAY
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.query.asking import asked_of
-from mv_assets.query.canonical import NotPlain, expanded, spelled
 from mv_assets.query.matching import Match, match
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.ranges import Range, TimeOf
@@ -24,6 +23,7 @@ from mv_assets.query.statement import statement_of
 from mv_assets.query.truncating import stays_over, truncated_to, without_finer
 from mv_assets.views.catalog import prepare
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import NotPlain, expanded, spelled
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets_tests.lake import view

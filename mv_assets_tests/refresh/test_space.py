@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from pyspark.sql.types import StructType
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import OutOfSpace
+from mv_assets.refresh.staging import Alike
 from mv_assets.state import health
 from mv_assets_tests.duck import DuckStage
 from mv_assets_tests.lake import view
@@ -21,11 +21,11 @@ def too_big(patch: pytest.MonkeyPatch, *days: int) -> list[list[int]]:
     """There is no room for these days; the days of each job that was tried."""
     real, tried = DuckStage.write, list[list[int]]()
 
-    def write(self: DuckStage, schema: StructType, buckets: Sequence[int], place: str) -> None:
+    def write(self: DuckStage, alike: Alike, buckets: Sequence[int], place: str) -> None:
         tried.append([bucket // DAY for bucket in buckets])
         if {bucket // DAY for bucket in buckets} & set(days):
             raise OutOfSpace("No space left on device")
-        real(self, schema, buckets, place)
+        real(self, alike, buckets, place)
 
     patch.setattr(DuckStage, "write", write)
     return tried

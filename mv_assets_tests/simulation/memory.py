@@ -23,6 +23,7 @@ from mv_assets.state.model import (
     PartitionRow,
     Segment,
     Snapshot,
+    Trouble,
 )
 from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
@@ -186,6 +187,10 @@ class MemoryMap(MapWriter):
 
     def look(self) -> LookRecord | None:
         return self.memory.look
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """They are beside the map, and nothing is decided on them."""
+        return ()
 
     def generation(self, name: str) -> Generation | None:
         return self.memory.generations.get(name)

@@ -22,6 +22,7 @@ from mv_assets.views.sql.functions import refused_functions
 from mv_assets.views.sql.grain import GRAINS, fits
 from mv_assets.views.sql.lineage import Column, lineage
 from mv_assets.views.sql.literals import refused_literals
+from mv_assets.views.sql.merging import Merging, merging_of
 from mv_assets.views.sql.order import refused_orders
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, Reading, read
 from mv_assets.views.sql.source import Source
@@ -40,7 +41,8 @@ class ViewSql:
     but for its comments. `grain` is what the output time column is truncated to, None for raw instants.
     `used` has the columns mentioned of each table read, in the schema's spelling; a name that several tables
     of unknown schema may have counts for each. `approximate` are the output columns in which another run may
-    differ. `lineage` has, for each output column, the tables' columns that it is made from.
+    differ. `lineage` has, for each output column, the tables' columns that it is made from. `merging` is how
+    rows made of further files are merged into what is stored, or why they can't be.
     """
 
     sql: str
@@ -51,6 +53,7 @@ class ViewSql:
     used: Mapping[str, frozenset[str]]
     approximate: frozenset[str] = frozenset()
     lineage: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+    merging: Merging | str = field(default="it was not looked into", compare=False)
 
 
 def analyse(
@@ -103,6 +106,7 @@ def _analyse(
         used={table: frozenset(columns) for table, columns in resolver.used.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
+        merging=merging_of(select, resolver.meaning, aggregates=cut.aggregates),
     ), []
 
 

@@ -163,6 +163,11 @@ def is_aggregate(node: exp.Expr) -> bool:
     )
 
 
+def aggregates(node: exp.Expr) -> bool:
+    """Whether an expression aggregates rows."""
+    return any(map(is_aggregate, node.walk()))
+
+
 def _partition(call: exp.Window, named: dict[str, exp.Window]) -> list[exp.Expr]:
     window = named.get(call.alias.lower(), call) if call.alias else call
     return [*(call.args.get("partition_by") or ()), *(window.args.get("partition_by") or ())]

@@ -12,11 +12,11 @@ from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampT
 from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import JobFailed, MvError
 from mv_assets.query.answering import Answers, Question
-from mv_assets.query.canonical import NotPlain
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.planning import Planned
 from mv_assets.query.present import Present
 from mv_assets.query.served import Served
+from mv_assets.views.sql.canonical import NotPlain
 from mv_assets_tests.query.fuzz.comparing import Row, from_spark
 from mv_assets_tests.query.fuzz.profiles import NAMED
 from mv_assets_tests.query.fuzz.world import World

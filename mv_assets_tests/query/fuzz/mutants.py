@@ -19,11 +19,11 @@ from mv_assets.query import (
     splitting,
     truncating,
 )
-from mv_assets.query.aggregation import Kind, Partial
 from mv_assets.query.spans import joined
 from mv_assets.state import rules
 from mv_assets.state.model import State
 from mv_assets.tables import upstream
+from mv_assets.views.sql.partials import Kind, Partial
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 

@@ -1,0 +1,134 @@
+"""Whether rows made of further files can be merged into a view's stored rows, and how, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from mv_assets.views.sql.canonical import Meaning, NotPlain
+from mv_assets.views.sql.columns import output_names
+from mv_assets.views.sql.decomposition import is_aggregate
+from mv_assets.views.sql.partials import Kind, Partial, partial_of
+from mv_assets.views.sql.scope import Found
+from mv_assets.views.sql.wording import short
+
+# Any other clause picks or changes rows by what else is in their bucket.
+_CLAUSES = frozenset({"with_", "hint", "expressions", "from_", "joins", "laterals", "where", "group"})
+_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean")
+_INEXACT = (exp.Div, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow)
+_FLOATS = frozenset({exp.DType.FLOAT, exp.DType.DOUBLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What is done with rows of the same bucket that were made of different files.
+
+    Of a view that `groups`, rows that are equal in all columns but `aggregates` become one; others are put
+    side by side. `floats` are sums whose last digits depend on the order in which files come.
+    """
+
+    groups: bool = False
+    aggregates: Mapping[str, Partial] = field(default_factory=dict)
+    floats: frozenset[str] = frozenset()
+
+
+def merging_of(select: exp.Select, meaning: Meaning, *, aggregates: bool) -> Merging | str:
+    """How to merge; or why a bucket has to be computed from all of its files.
+
+    Each row comes from one row of the base table, which no subquery reads: a view must be so.
+    """
+    try:
+        _refuse_clauses(select)
+        return _of_groups(select, meaning) if aggregates else Merging()
+    except NotPlain as why:
+        return str(why)
+
+
+def _refuse_clauses(select: exp.Select) -> None:
+    for key, value in select.args.items():
+        if value and key not in _CLAUSES:
+            raise NotPlain(f"{key.strip('_').upper()} depends on all rows of a bucket")
+    if select.find(exp.Window):
+        raise NotPlain("a window function depends on all rows of a bucket")
+
+
+def _of_groups(select: exp.Select, meaning: Meaning) -> Merging:
+    found, floats = dict[str, Partial](), set[str]()
+    for item in select.expressions:
+        if _aggregates(item, meaning):
+            [name] = output_names(item)
+            found[name] = partial_of(_bare(item))
+            if found[name].kind is Kind.SUM and _rounds(found[name].argument, meaning):
+                floats.add(name)
+    _refuse_hidden_keys(select, meaning)
+    return Merging(groups=True, aggregates=found, floats=frozenset(floats))
+
+
+def _refuse_hidden_keys(select: exp.Select, meaning: Meaning) -> None:
+    """Groups are told apart by what is stored of them."""
+    group = select.args.get("group") or exp.Group()
+    shown = {_spelled(_bare(item), meaning) for item in select.expressions}
+    for key in () if group.args.get("all") else group.expressions:
+        by_place = isinstance(key, exp.Literal) and key.is_int
+        if not by_place and _spelled(key, meaning) not in shown:
+            raise NotPlain(f"{short(key.sql('spark'))} is a key of GROUP BY but no output column")
+
+
+def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:
+    """Whether an item aggregates, itself or by another's name."""
+    return any(is_aggregate(each) for each in _followed(node, meaning))
+
+
+def _rounds(argument: exp.Expr | None, meaning: Meaning) -> bool:
+    """Whether a value is known to be of floating point; of columns without a known type Spark will tell."""
+    nodes = [] if argument is None else list(_followed(argument, meaning))
+    kinds = [kind for node in nodes if (kind := _kind(node, meaning))]
+    decimal = any(kind.startswith("decimal") for kind in kinds)
+    return (
+        any(not kind.startswith(_EXACT) for kind in kinds)
+        or any(isinstance(node, exp.Cast) and node.to.this in _FLOATS for node in nodes)
+        or any(isinstance(node, exp.Literal) and "e" in node.name.lower() for node in nodes)
+        or (not decimal and any(isinstance(node, _INEXACT) for node in nodes))
+    )
+
+
+def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
+    meant = meaning.get(id(node))
+    if not isinstance(meant, Found) or meant.fields:
+        return None
+    kind = meant.relation.type_of(meant.column)
+    return None if kind is None else kind.lower()
+
+
+def _followed(node: exp.Expr, meaning: Meaning) -> Iterator[exp.Expr]:
+    """The nodes of an expression, and of those that it refers to by name."""
+    for each in node.walk():
+        yield each
+        meant = meaning.get(id(each))
+        if isinstance(meant, exp.Expr):
+            yield from _followed(meant, meaning)
+
+
+def _spelled(node: exp.Expr, meaning: Meaning) -> str:
+    """Equal for the same expression over the same columns; a name that stands for an item is that item."""
+    copy = node.copy()
+    for here, there in zip(list(node.find_all(exp.Column)), list(copy.find_all(exp.Column)), strict=True):
+        meant = meaning.get(id(here))
+        if isinstance(meant, Found):
+            name = ".".join((meant.relation.name.lower(), meant.column.lower(), *meant.fields))
+        elif meant is not None:
+            name = _spelled(_bare(meant), meaning)
+        else:
+            continue
+        if there is copy:
+            return name
+        there.replace(exp.to_identifier(name, quoted=True))
+    return copy.sql("spark", comments=False)
+
+
+def _bare(item: exp.Expr) -> exp.Expr:
+    while isinstance(item, (exp.Alias, exp.Paren)):
+        item = item.this
+    return item
