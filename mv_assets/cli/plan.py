@@ -21,7 +21,11 @@ from mv_assets.refresh.watch import Outlook
 @click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
 @click.pass_context
 def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
-    """Show what a refresh would do, why, and how many bytes it would read. Writes nothing."""
+    """Show what a refresh would do, why, and how many bytes it would read. Writes nothing.
+
+    Where files only came to a bucket, and its aggregates can be merged, they are merged with what is stored
+    of it; else the bucket is computed from all its files.
+    """
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True, only=views)
     asked = [catalog.view(name).name for name in views or catalog.views]
@@ -61,7 +65,9 @@ def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
             {
                 "operation": work.operation.value,
                 "buckets": [key(planned.bucket) for planned in work.buckets],
+                "merged": [key(bucket) for bucket in work.additions],
                 "bytes": work.bytes,
+                "bytes_spared": work.spared,
                 "reason": work.reason,
             }
             for work in made.work
@@ -94,9 +100,16 @@ def _print_nulls(outlook: Outlook) -> None:
 
 def _work_line(outlook: Outlook, work: Work) -> str:
     buckets = outlook.view.buckets.span([planned.bucket for planned in work.buckets])
-    amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}"
+    amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}{_merging(work)}"
     operation = f"[cyan]{work.operation.value:<9}[/]"
     return f"{operation} {buckets}  [bright_black]{amount}[/]  {show.plain(work.reason)}"
+
+
+def _merging(work: Work) -> str:
+    if not work.additions:
+        return ""
+    which = "" if len(work.additions) == len(work.buckets) else f"{len(work.additions)} "
+    return f", {which}merged with what is stored, {show.size(work.spared)} spared"
 
 
 def _print_sum(made: Plan) -> None:

@@ -202,10 +202,8 @@ def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterato
     for run in _runs(ready, situation.snapshot.header.buckets, most):
         members = {each.planned.bucket: each.members for each in run}
         additions = {bucket: known[bucket] for bucket in members if bucket in known}
-        needed = [additions[b].added if b in additions else members[b] for b in members]
-        stored = sum(each.stored for each in additions.values())
-        size = _size(situation.base, needed) + stored
-        spared = _size(situation.base, members.values()) - size
+        size = to_read(situation.base, members, additions)
+        spared = to_read(situation.base, members) - size
         reasons = dict.fromkeys(each.reason for each in run)
         shown = next(iter(reasons))
         more = f"; other reasons: {len(reasons) - 1}" if len(reasons) > 1 else ""
@@ -213,9 +211,13 @@ def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterato
         yield Work(run[0].due, planned, size, shown + more, additions, max(spared, 0))
 
 
-def _size(base: Listing, needed: Iterable[Iterable[int]]) -> int:
-    """The bytes of files, each counted once however many buckets need it."""
-    return sum(base.sizes[at] for at in {at for files in needed for at in files})
+def to_read(
+    base: Listing, members: Mapping[int, Sequence[int]], additions: Mapping[int, Addition] | None = None
+) -> int:
+    """The bytes to read for buckets, of files each counted once however many need it."""
+    merged = {bucket: each for bucket, each in (additions or {}).items() if bucket in members}
+    needed = {at for b, files in members.items() for at in (merged[b].added if b in merged else files)}
+    return sum(base.sizes[at] for at in needed) + sum(each.stored for each in merged.values())
 
 
 def _runs(ready: Iterable[_Ready], buckets: Buckets, most: int) -> Iterator[list[_Ready]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError, OutOfCoverage
+from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.piece import Result
@@ -159,19 +160,19 @@ class Refresher:
     def _allowed(self, outlook: Outlook, piece: Work) -> tuple[Work, Sequence[Planned]]:
         """As many of a piece's buckets as may be read, from the first on, and the others."""
         asked = [planned for planned in piece.buckets if self._may(outlook.view, planned.bucket)]
-        size, most = self._size(outlook, piece.operation, asked), self._scope.max_bytes
+        size, most = self._size(outlook, piece, asked), self._scope.max_bytes
         kept = len(asked)
         while most is not None and kept and self._read + size > most:
             kept -= 1
-            size = self._size(outlook, piece.operation, asked[:kept])
+            size = self._size(outlook, piece, asked[:kept])
         self._read += size
         return replace(piece, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
 
-    def _size(self, outlook: Outlook, operation: Due, buckets: Sequence[Planned]) -> int:
-        if outlook.news is None or operation in (Due.REVERT, Due.DELETE):
+    def _size(self, outlook: Outlook, piece: Work, buckets: Sequence[Planned]) -> int:
+        if outlook.news is None or piece.operation in (Due.REVERT, Due.DELETE):
             return 0
-        members = {at for planned in buckets for at in outlook.news.seen[planned.bucket].members}
-        return sum(outlook.news.sights.base.sizes[at] for at in members)
+        members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
+        return planner.to_read(outlook.news.sights.base, members, piece.additions)
 
     def _may(self, view: View, bucket: int) -> bool:
         return self._scope.holds(view, bucket) and self._tries[view.name, bucket] < _TRIES

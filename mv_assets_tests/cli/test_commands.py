@@ -386,7 +386,9 @@ def test_plan_of_a_new_view_appends_and_makes_no_state(lake: Lake) -> None:
                     {
                         "operation": "APPEND",
                         "buckets": ["2024-01-01", "2024-01-02"],
+                        "merged": [],
                         "bytes": sum(file.stat().st_size for file in files),
+                        "bytes_spared": 0,
                         "reason": "new",
                     }
                 ],
@@ -404,6 +406,16 @@ def test_plan_for_people_says_what_why_and_how_much(lake: Lake) -> None:
     said = lake.said("plan")
     assert "APPEND    2024-01-01 to 2024-01-02  2 buckets" in said
     assert "to read" in said
+
+
+def test_plan_says_what_is_merged_and_what_that_spares(filled: Lake) -> None:
+    late(filled)
+    [planned] = filled.json("plan")["views"][0]["work"]
+    whole = sum((filled.root / "trips" / name).stat().st_size for name in ("02.parquet", "late.parquet"))
+    assert planned["merged"] == ["2024-01-02"]
+    assert planned["bytes_spared"] > 0
+    assert planned["bytes"] + planned["bytes_spared"] == whole
+    assert "merged with what is stored" in filled.said("plan")
 
 
 def test_plan_with_nothing_to_do_says_so(filled: Lake) -> None:

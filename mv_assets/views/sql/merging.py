@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -83,7 +83,7 @@ def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:
 
 def _rounds(argument: exp.Expr | None, meaning: Meaning) -> bool:
     """Whether a value is known to be of floating point; of columns without a known type Spark will tell."""
-    nodes = [] if argument is None else list(_followed(argument, meaning))
+    nodes = [] if argument is None else list(_followed(argument, meaning, prune=_is_exact))
     kinds = [kind for node in nodes if (kind := _kind(node, meaning))]
     decimal = any(kind.startswith("decimal") for kind in kinds)
     return (
@@ -94,6 +94,11 @@ def _rounds(argument: exp.Expr | None, meaning: Meaning) -> bool:
     )
 
 
+def _is_exact(node: exp.Expr) -> bool:
+    """Whether a value is exact whatever it is made of."""
+    return isinstance(node, exp.Cast) and node.to.sql("spark").lower().startswith(_EXACT)
+
+
 def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
     meant = meaning.get(id(node))
     if not isinstance(meant, Found) or meant.fields:
@@ -102,13 +107,15 @@ def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
     return None if kind is None else kind.lower()
 
 
-def _followed(node: exp.Expr, meaning: Meaning) -> Iterator[exp.Expr]:
+def _followed(
+    node: exp.Expr, meaning: Meaning, prune: Callable[[exp.Expr], bool] = lambda _: False
+) -> Iterator[exp.Expr]:
     """The nodes of an expression, and of those that it refers to by name."""
-    for each in node.walk():
+    for each in node.walk(prune=prune):
         yield each
         meant = meaning.get(id(each))
         if isinstance(meant, exp.Expr):
-            yield from _followed(meant, meaning)
+            yield from _followed(meant, meaning, prune)
 
 
 def _spelled(node: exp.Expr, meaning: Meaning) -> str:

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import pytest
+
+from mv_assets.buckets import Buckets
+from mv_assets.views.sql import Merging, Source, analyse
+
+EVENTS = Source(
+    "events",
+    {
+        "at": "timestamp",
+        "zone": "int",
+        "fare": "double",
+        "n": "bigint",
+        "price": "decimal(10,2)",
+        "ok": "boolean",
+    },
+    time_column="at",
+)
+UNKNOWN = Source("events", time_column="at")
+ZONES = Source("zones", {"zone": "int", "borough": "string"})
+
+
+def merging(sql: str, base: Source = EVENTS) -> Merging | str:
+    dimensions = [ZONES] if "zones" in sql else []
+    found, mistakes = analyse(
+        sql, base=base, dimensions=dimensions, time_column="h", buckets=Buckets.of("1d")
+    )
+    assert found is not None, mistakes
+    return found.merging
+
+
+def by_hour(items: str, group: str = "GROUP BY ALL", base: Source = EVENTS) -> Merging | str:
+    return merging(f"SELECT date_trunc('hour', at) AS h, {items} FROM events {group}", base)
+
+
+def kinds(found: Merging | str) -> dict[str, str]:
+    assert isinstance(found, Merging), found
+    return {name: partial.kind.value for name, partial in found.aggregates.items()}
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "kind"),
+    [
+        ("count(*)", "count"),
+        ("count(1)", "count"),
+        ("count(fare)", "count"),
+        ("count_if(n > 1)", "count"),
+        ("sum(n)", "sum"),
+        ("sum(n * price)", "sum"),
+        ("sum(n) FILTER (WHERE ok)", "sum"),
+        ("min(fare)", "min"),
+        ("max(at)", "max"),
+        ("bool_and(ok)", "bool_and"),
+        ("every(ok)", "bool_and"),
+        ("bool_or(ok)", "bool_or"),
+        ("some(ok)", "bool_or"),
+        ("hll_sketch_agg(zone, 12)", "hll_sketch_agg"),
+    ],
+)
+def test_aggregates_that_come_in_parts_are_merged(aggregate: str, kind: str) -> None:
+    assert kinds(by_hour(f"zone, {aggregate} AS a")) == {"a": kind}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "avg(n)",
+        "count(DISTINCT zone)",
+        "sum(DISTINCT n)",
+        "try_sum(n)",
+        "sum(n) + 1",
+        "CAST(sum(n) AS INT)",
+        "approx_count_distinct(zone)",
+        "sort_array(collect_set(zone))",
+        "stddev(n)",
+        "percentile_approx(n, 0.5)",
+        "max(struct(n, zone)).zone",
+    ],
+)
+def test_other_aggregates_need_all_files(item: str) -> None:
+    assert "does not come in parts" in str(by_hour(f"{item} AS a"))
+
+
+def test_what_is_made_of_an_aggregate_by_its_name_needs_all_files() -> None:
+    assert "does not come in parts" in str(by_hour("sum(n) AS s, s + 1 AS a", "GROUP BY 1"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT DISTINCT at AS h, n FROM events", "DISTINCT"),
+        ("SELECT at AS h, sum(n) AS n FROM events GROUP BY at HAVING sum(n) > 1", "HAVING"),
+        ("SELECT at AS h, row_number() OVER (PARTITION BY at ORDER BY n, zone) AS r FROM events", "window"),
+        ("SELECT date_trunc('hour', at) AS h, sum(n) AS n FROM events GROUP BY h, zone", "zone is a key"),
+        (
+            "SELECT date_trunc('hour', at) AS h, zone % 2 AS zone, sum(n) AS n FROM events GROUP BY h, zone",
+            "zone is a key",
+        ),
+    ],
+)
+def test_what_depends_on_other_rows_needs_all_files(sql: str, why: str) -> None:
+    assert why in str(merging(sql))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "GROUP BY ALL",
+        "GROUP BY 1, 2",
+        "GROUP BY h, zone",
+        "GROUP BY date_trunc('hour', e.at), e.zone",
+        "GROUP BY date_trunc('hour', at), ZONE",
+    ],
+)
+def test_groups_are_known_by_their_columns_however_they_are_written(group: str) -> None:
+    sql = f"SELECT date_trunc('hour', at) AS h, zone, sum(n) AS n FROM events e {group}"
+    assert kinds(merging(sql)) == {"n": "sum"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT at AS h, n FROM events WHERE n > 1",
+        "SELECT at AS h, borough FROM events LEFT JOIN zones USING (zone)",
+        "SELECT at AS h, n FROM events WHERE zone IN (SELECT zone FROM zones)",
+        "SELECT at AS h, (SELECT max(borough) FROM zones) AS b FROM events",
+        "SELECT at AS h, explode(sequence(1, n)) AS e FROM events",
+    ],
+)
+def test_single_rows_are_put_side_by_side(sql: str) -> None:
+    assert merging(sql) == Merging()
+
+
+@pytest.mark.parametrize(
+    ("argument", "rounds"),
+    [
+        ("n", False),
+        ("n * 2", False),
+        ("price * 1.5", False),
+        ("price / 3", False),
+        ("CAST(fare AS DECIMAL(10, 2))", False),
+        ("n * CAST(fare AS INT)", False),
+        ("fare", True),
+        ("n / 3", True),
+        ("n * 1.5D", True),
+        ("n * 1e2", True),
+        ("CAST(n AS DOUBLE)", True),
+        ("CASE WHEN ok THEN fare END", True),
+    ],
+)
+def test_sums_of_floating_point_are_told(argument: str, rounds: bool) -> None:  # noqa: FBT001 - a table of cases
+    found = by_hour(f"sum({argument}) AS a, max(fare) AS m")
+    assert isinstance(found, Merging)
+    assert found.floats == ({"a"} if rounds else set())
+
+
+def test_of_columns_whose_type_nobody_knows_spark_will_tell() -> None:
+    found = by_hour("sum(fare) AS a", base=UNKNOWN)
+    assert isinstance(found, Merging)
+    assert found.floats == set()
