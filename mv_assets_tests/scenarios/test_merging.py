@@ -191,6 +191,22 @@ def test_a_file_that_one_bucket_has_counted_already_is_not_counted_again(
     assert jobs.merges("sums") == 3
 
 
+def test_files_are_not_merged_into_rows_that_a_peer_wrote_since(refinery: Refineries) -> None:
+    world = World(refinery, 7)
+    world.lake.run()
+    world.add("late.parquet", [1])
+    planned = world.lake.look("sums")
+    [work] = planned.plan().work
+    assert list(work.additions) == [DAY]
+    world.add("later.parquet", [1])
+    assert world.lake.outcomes("sums") == {1: "committed"}
+    world.add("last.parquet", [1])
+    assert world.lake.compute(planned, work) == {1: "committed as STALE"}
+    assert world.lake.outcomes("sums") == {1: "committed"}
+    world.lake.run()
+    world.lake.check()
+
+
 def test_rows_that_can_not_be_read_any_more_are_recomputed(refinery: Refineries, jobs: Jobs) -> None:
     world = World(refinery, 4)
     world.lake.run()
