@@ -23,6 +23,15 @@ SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/mv_assets_tests_spark",
 }
+# On a handful of rows: compiling a query would take longer than computing it. Servers and clusters do compile.
+_QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.retainedExecutions": "1",
+}
 _READY_S = 90
 
 
@@ -31,7 +40,7 @@ def running(kind: str) -> Iterator[Spark]:
     """An engine of a kind: local, connect or cluster; how to reach it."""
     with ExitStack() as stopped:
         if kind == "local":
-            yield Spark(master="local[2]", conf=SMALL)
+            yield Spark(master="local[2]", conf=SMALL | _QUICK)
         elif kind == "connect":
             yield Spark(remote=stopped.enter_context(connect_server()))
         elif kind == "cluster":
