@@ -168,11 +168,13 @@ _LONG = ("/e2e/", "/cli/", "/soak/", "/fuzz/", "/matrix/", "/simulation/", "/sce
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: next((at for at, part in enumerate(_LONG) if part in item.nodeid), len(_LONG)))
+    items.sort(
+        key=lambda item: next((at for at, part in enumerate(_LONG) if part in item.nodeid), len(_LONG))
+    )
 
 
 class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
-    """All tests that share a Spark server, and a Dagster, in one process; the mutants in one; others anywhere.
+    """Tests that share a Spark server and a Dagster in one process, the mutants in one; others anywhere.
 
     What xdist makes of `xdist_group` is lost on the pytest used here.
     """

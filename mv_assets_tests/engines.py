@@ -23,7 +23,7 @@ SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/mv_assets_tests_spark",
 }
-# On a handful of rows: compiling a query would take longer than computing it. Servers and clusters do compile.
+# A handful of rows is computed sooner than a query is compiled. Servers and clusters do compile.
 _QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.minPartitionNum": "1",
