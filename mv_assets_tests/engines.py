@@ -32,7 +32,7 @@ _QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.retainedExecutions": "1",
 }
-_READY_S = 90
+_READY_S = 240
 
 
 @contextmanager
