@@ -27,7 +27,7 @@ SMALL = {
 _QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.minPartitionNum": "1",
-    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.files.openCostInBytes": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.retainedExecutions": "1",
