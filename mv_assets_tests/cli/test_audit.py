@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+
+from mv_assets_tests.cli.commands import Commands
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2)]
 SQL = """
@@ -39,23 +39,15 @@ def project(tmp_path: Path, connect_server: str) -> Path:
     return file
 
 
-def said(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
-    """What a command says on stdout and on stderr; a process of its own, as Spark is one a process."""
-    start = [sys.executable, "-c", "from mv_assets.cli import main; main()", "--project", str(project)]
-    ended = subprocess.run([*start, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
-    assert ended.returncode == code, ended.stderr
-    return ended.stdout, ended.stderr
-
-
-def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path) -> None:
-    said(project, "refresh")
-    out, _ = said(project, "audit", "hourly", "--all")
+def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path, commands: Commands) -> None:
+    commands.run(project, "refresh")
+    out, _ = commands.run(project, "audit", "hourly", "--all")
     assert "equal  2024-01-01 to 2024-01-02  2 buckets, 4 rows" in out
     assert "differ from run to run: middle" in out
     assert "2 equal" in out
     (path,) = (project.parent / "warehouse").rglob("*.parquet")
     path.unlink()
-    found = json.loads(said(project, "audit", "hourly", "--sample", "1", "--json", code=1)[0])
+    found = json.loads(commands.run(project, "audit", "hourly", "--sample", "1", "--json", code=1)[0])
     name = path.relative_to(project.parent / "warehouse")
     reason = f"generation file {name} is missing"
     wrong = {"verdict": "missing", "rows": 2, "reason": reason}
@@ -64,13 +56,18 @@ def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path) -> 
         "not_compared": ["middle"],
         "buckets": [{"bucket": "2024-01-01", **wrong}, {"bucket": "2024-01-02", **wrong}],
     }
-    (view,) = json.loads(said(project, "status", "--json")[0])["views"]
+    (view,) = json.loads(commands.run(project, "status", "--json")[0])["views"]
     stale = {(bucket["state"], bucket["stale_reason"]) for bucket in view["buckets"]}
     assert stale == {("STALE", f"audit: {reason}")}
 
 
-def test_an_audit_without_a_refresh_or_with_wrong_words_starts_no_spark(project: Path) -> None:
-    assert "refresh the view first" in said(project, "audit", "hourly")[0]
-    assert "either --sample or --all" in said(project, "audit", "hourly", "--all", "--sample", "3", code=2)[1]
-    assert "has no view 'daily'" in said(project, "audit", "daily", code=2)[1]
-    assert "--sample" in said(project, "audit", "hourly", "--sample", "0", code=2)[1]
+def test_an_audit_without_a_refresh_or_with_wrong_words_starts_no_spark(
+    project: Path, commands: Commands
+) -> None:
+    assert "refresh the view first" in commands.run(project, "audit", "hourly")[0]
+    assert (
+        "either --sample or --all"
+        in commands.run(project, "audit", "hourly", "--all", "--sample", "3", code=2)[1]
+    )
+    assert "has no view 'daily'" in commands.run(project, "audit", "daily", code=2)[1]
+    assert "--sample" in commands.run(project, "audit", "hourly", "--sample", "0", code=2)[1]

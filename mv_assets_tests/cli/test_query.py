@@ -32,6 +32,7 @@ from mv_assets.cli.printing.output import opened
 from mv_assets.cli.printing.rows import Rows, values_of
 from mv_assets.engine.session import Engine
 from mv_assets.errors import OutputUnwritable
+from mv_assets_tests.cli.commands import Commands
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 SQL = """
@@ -40,43 +41,19 @@ SQL = """
 BY_ZONE = "SELECT zone, count(*) AS n, sum(fare) AS fare FROM trips GROUP BY zone ORDER BY zone NULLS LAST"
 ZONES = [["north", 48, "120.00"], ["south", 48, "120.00"], [None, 4, "10.00"]]
 EVERY = "SELECT at, zone, fare FROM trips ORDER BY at, zone"
-# Commands one after the other in one process, which is faster than a process each.
-SHELL = """
-import json, sys
-from click.testing import CliRunner
-from mv_assets.cli import main
-from mv_assets.cli.printing import rows
-for line in sys.stdin:
-    asked = json.loads(line)
-    rows.SMALL = asked["small"]
-    ended = CliRunner().invoke(main, asked["arguments"], input=asked["input"])
-    if ended.exception is not None and not isinstance(ended.exception, SystemExit):
-        raise ended.exception
-    print(json.dumps([ended.exit_code, ended.stdout, ended.stderr]), flush=True)
-"""
 COMMAND = [sys.executable, "-c", "from mv_assets.cli import main; main()"]
 
 
 class Shell:
     """Somebody who asks one thing after the other."""
 
-    def __init__(self, project: Path, process: subprocess.Popen[str]) -> None:
+    def __init__(self, project: Path, commands: Commands) -> None:
         self.project = project
-        self._process = process
-
-    def run(self, *arguments: str, code: int = 0, stdin: str = "", small: int = 50_000) -> tuple[str, str]:
-        """What a command says on stdout and on stderr."""
-        said = {"arguments": ["--project", str(self.project), *arguments], "input": stdin, "small": small}
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(said) + "\n")
-        self._process.stdin.flush()
-        ended, out, err = json.loads(self._process.stdout.readline())
-        assert ended == code, out + err
-        return out, err
+        self._commands = commands
 
     def ask(self, *arguments: str, **options: Any) -> tuple[str, str]:
-        return self.run("query", *arguments, **options)
+        """What a query says on stdout and on stderr."""
+        return self._commands.run(self.project, "query", *arguments, **options)
 
     def document(self, *arguments: str, **options: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.ask(*arguments, "--json", **options)[0])
@@ -97,7 +74,7 @@ MS = timedelta(milliseconds=1)
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory, connect_server: str, commands: Commands) -> Shell:
     """Three days in a view, and a fourth that only the base table has."""
     root = tmp_path_factory.mktemp("query")
     (root / "trips").mkdir()
@@ -112,14 +89,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Iter
     (root / "project.yaml").write_text(yaml.safe_dump(declared))
     for number in (1, 2, 3):
         put(root, number)
-    start = [sys.executable, "-c", SHELL]
-    with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        made = Shell(root / "project.yaml", process)
-        made.run("refresh")
-        put(root, 4)
-        yield made
-        assert process.stdin is not None
-        process.stdin.close()
+    commands.run(root / "project.yaml", "refresh")
+    put(root, 4)
+    return Shell(root / "project.yaml", commands)
 
 
 def test_a_table_for_people_and_on_stderr_what_served_it(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""`mv-assets refresh` as a person runs it: a process of its own, on a Spark Connect server."""
+"""`mv-assets refresh` as a person runs it, on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from mv_assets.state.store import Store
+from mv_assets_tests.cli.commands import Commands
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS trips, sum(fare) AS fare FROM trips GROUP BY ALL"
@@ -25,8 +26,9 @@ SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS trips, sum(fare) AS fa
 class Person:
     """Somebody with a project, files in a folder, and a shell."""
 
-    def __init__(self, root: Path, server: str) -> None:
+    def __init__(self, root: Path, server: str, commands: Commands) -> None:
         self.root = root
+        self._commands = commands
         self.project: dict[str, Any] = {
             "state": f"sqlite:///{root}/state.db",
             "warehouse": str(root / "warehouse"),
@@ -58,17 +60,21 @@ class Person:
         pq.write_table(pa.table({"at": times, "fare": [fare] * 25}), path)
         return path
 
-    def command(self, *arguments: str) -> list[str]:
+    @property
+    def file(self) -> Path:
+        """The project as it is meant to be now."""
         (self.root / "project.yaml").write_text(yaml.safe_dump(self.project))
+        return self.root / "project.yaml"
+
+    def command(self, *arguments: str) -> list[str]:
+        """For a process of its own."""
+        self.file.touch()
         return [str(Path(sys.executable).parent / "mv-assets"), *arguments]
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """What a command prints."""
-        done = subprocess.run(  # noqa: S603 - our own command
-            self.command(*arguments), env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout if code != 2 else done.stderr
+        out, err = self._commands.run(self.file, *arguments, code=code)
+        return out if code != 2 else err
 
     @property
     def environment(self) -> dict[str, str]:
@@ -84,8 +90,8 @@ class Person:
 
 
 @pytest.fixture
-def person(tmp_path: Path, connect_server: str) -> Person:
-    return Person(tmp_path, connect_server)
+def person(tmp_path: Path, connect_server: str, commands: Commands) -> Person:
+    return Person(tmp_path, connect_server, commands)
 
 
 def test_a_refresh_fills_a_view_says_what_it_did_and_then_that_it_is_up_to_date(person: Person) -> None:

@@ -167,7 +167,8 @@ def failure_of(result: ExecuteInProcessResult) -> str:
 
 @contextmanager
 def desk(refinery: Refinery, extra: dg.Definitions | None = None) -> Iterator[Desk]:
-    with dg.instance_for_test() as instance:
+    # In memory: files of its own would take longer to set up than most tests take.
+    with DagsterInstance.ephemeral() as instance:
         yield Desk(refinery, instance, extra or dg.Definitions())
 
 

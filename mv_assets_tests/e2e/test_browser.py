@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
@@ -53,13 +55,20 @@ def test_a_bucket_whose_files_changed_is_unsynced_until_it_is_computed_again(
 
 
 def test_a_backfill_launched_by_clicking_computes_its_range_again(ui: Ui, deployment: Deployment) -> None:
-    site, before = deployment.site, deployment.site.versions()
+    dagster, site = deployment.dagster, deployment.site
+    before, since = site.versions(), time.time()
     ui.backfill(HOURLY, day(11), day(13))
     deployment.wait_until(
         lambda: len(site.computed(HOURLY, before[HOURLY])) == 3, "the backfill to compute its range"
     )
     deployment.calm_down()
     assert site.computed(HOURLY, before[HOURLY]) == dict.fromkeys(days(11, 13), 1)
+    [run] = [run for run in dagster.runs(since=since) if "dagster/backfill" in run.tags]
+    assert (run.status, run.range) == ("SUCCESS", (day(11), day(13)))
+    for bucket in days(11, 13):
+        told = dagster.materialization(HOURLY, bucket)
+        assert told is not None
+        assert told.run == run.id
     ui.open_partition(HOURLY, day(12))
     expect(ui.tag("Materialized")).to_be_visible()
     ui.screenshot("after the backfill")

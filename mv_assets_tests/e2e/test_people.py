@@ -1,4 +1,4 @@
-"""What a person asks of Dagster: a bucket, a range, a backfill, a cancelled run, another try."""
+"""What a person asks of Dagster: a bucket, a range, a cancelled run, another try."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import time
 from mv_assets.state.model import State
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.deployment import Deployment
-from mv_assets_tests.e2e.records import Run
-from mv_assets_tests.e2e.site import HOURLY, WEEKLY, Site, day, days, week
+from mv_assets_tests.e2e.site import HOURLY, WEEKLY, Site, day, week
 
 
 def test_materializing_a_valid_bucket_computes_it_again(deployment: Deployment) -> None:
@@ -19,23 +18,6 @@ def test_materializing_a_valid_bucket_computes_it_again(deployment: Deployment) 
     told = deployment.dagster.materialization(HOURLY, day(5))
     assert told is not None
     assert told.run == run.id
-
-
-def test_a_backfill_of_a_range_computes_exactly_it_again(deployment: Deployment) -> None:
-    dagster, site, before = deployment.dagster, deployment.site, deployment.site.versions()
-    backfill = dagster.backfill(HOURLY, days(6, 9))
-
-    def done() -> list[Run]:
-        runs = dagster.backfill_runs(backfill)
-        return runs if runs and all(run.finished for run in runs) else []
-
-    runs = deployment.wait_until(done, "the backfill's runs to end")
-    assert [(run.status, run.range) for run in runs] == [("SUCCESS", (day(6), day(9)))]
-    assert site.computed(HOURLY, before[HOURLY]) == dict.fromkeys(days(6, 9), 1)
-    for bucket in days(6, 9):
-        told = dagster.materialization(HOURLY, bucket)
-        assert told is not None
-        assert told.run == runs[0].id
 
 
 def test_a_cancelled_run_leaves_its_buckets_as_they_were_and_the_sensor_asks_again(

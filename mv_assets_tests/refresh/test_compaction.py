@@ -290,7 +290,7 @@ def test_space_stays_bounded_however_often_buckets_are_computed_again(plain_yard
         made.write(f"{number}.parquet", times(number, 2_000))
     made.run()
     fresh, chance = made.used(), random.Random(4)
-    for turn in range(50):
+    for turn in range(20):
         for number in chance.sample(range(10), 4):
             made.write(f"late-{number}-{turn}.parquet", [day(number)], turn)
         made.run()

@@ -186,7 +186,7 @@ def test_whatever_happens_in_whatever_order_every_view_is_right(refinery: Refine
     trips = Trips(refinery, seed=seed)
     chance = Chance(trips, seed)
     chance.arrive()
-    for _ in range(12):
+    for _ in range(8):
         chance.happen()
         trips.lake.run()
         trips.lake.check()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mv_assets_tests.simulation.explorer import Explored, explore
-from mv_assets_tests.simulation.models import MODELS
+from mv_assets_tests.simulation.models import MODELS, WHOLE
 
 _DEEP_BOUND = 2_000_000
 
@@ -19,6 +19,14 @@ def test_no_schedule_breaks_an_invariant(model: str, record_property: Report) ->
     quick, _ = MODELS[model]
     explored = explore(quick())
     record_property("proved", f"{model}: {explored}")
+    assert explored.complete
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("model", WHOLE)
+def test_no_schedule_of_a_larger_model_breaks_an_invariant(model: str) -> None:
+    explored = explore(WHOLE[model]())
+    print(f"\n{model}: {explored}")  # noqa: T201 - as below
     assert explored.complete
 
 

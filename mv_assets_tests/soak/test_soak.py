@@ -23,6 +23,7 @@ def soak() -> Iterator[Soak]:
 
 
 @pytest.mark.e2e
+@pytest.mark.soak
 def test_whoever_is_killed_all_of_it_comes_back_by_itself_and_every_bucket_is_right(soak: Soak) -> None:
     soak.begin(filled=False)
     for victim in ORDER:
