@@ -16,8 +16,7 @@ _ROUNDS = 5
 def run() -> Sequence[Figure]:
     with ExitStack() as held:
         lake, engine = held.enter_context(months()), held.enter_context(warm())
-        with engine.session():
-            job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
+        job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
 
         def backfill() -> Callable[[], object]:
             cold = held.enter_context(shop(lake, engine))

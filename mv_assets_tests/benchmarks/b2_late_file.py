@@ -22,8 +22,7 @@ def run() -> Sequence[Figure]:
         lake, engine = held.enter_context(months()), held.enter_context(warm())
         made = held.enter_context(shop(lake, engine))
         made.refresh(MONTHS)
-        with engine.session():
-            job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
+        job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
         # The same files for both, each round in another month.
         refreshed, rewritten = count(), count()
 
