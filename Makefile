@@ -42,6 +42,8 @@ prove: java chromium $(READY)
 soak: java $(READY)
 	$(BIN)/python -m mv_assets_tests.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
 
+# SF: how large the line items are, 6 million a unit.
+bench: export SF ?= 1
 bench: java $(READY)
 	$(BIN)/python -m mv_assets_tests.benchmarks
 

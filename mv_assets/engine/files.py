@@ -9,6 +9,7 @@ from posixpath import basename, normpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from mv_assets.engine.sizing import list_at_once
 from mv_assets.engine.types import completed
 from mv_assets.errors import Unreadable
 from mv_assets.wording import printable
@@ -126,6 +127,7 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
     reader = spark.read.schema(schema)
     if any(":" in basename(path) for path in part.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
+    list_at_once(spark, map(spark_path, part.files))
     try:
         rows = reader.parquet(*map(_literally, part.files))
         uris = rows.inputFiles()

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from mv_assets.engine.failures import in_short, spark_errors
+from mv_assets.engine.sizing import PER_JOB
 from mv_assets.engine.starting import start
 from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.project import Spark
@@ -128,6 +129,8 @@ class Engine:
         while self._free:
             own = self._free.pop()
             with suppress(EngineRefused):
+                for key in PER_JOB:
+                    own.conf.unset(key)
                 _configure(own, self.declared.conf)
                 return own
         return None
@@ -167,10 +170,18 @@ def _be_quiet(spark: SparkSession) -> None:
 
 def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:
     # A Connect server knows nothing of the project's settings; a local Spark was started with them.
-    for key, value in {**_DEFAULTS, **conf, **_FIXED}.items():
-        if spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
+    own = {key: value for key, value in conf.items() if spark.conf.isModifiable(key)}
+    _set(spark, {**_DEFAULTS, **own, **_FIXED})
     _refuse({key: spark.conf.get(key, None) or "false" for key in _REFUSED})
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        # One by one, each would be a request.
+        spark.conf._set_all(dict(settings), silent=False)  # type: ignore[attr-defined]  # noqa: SLF001
+        return
+    for key, value in settings.items():
+        spark.conf.set(key, value)
 
 
 def _refuse(conf: Mapping[str, str]) -> None:

@@ -43,6 +43,10 @@ class StoredReader:
         """Whether a bucket is there."""
         return name in self._rows
 
+    def size(self, names: Iterable[str]) -> int:
+        """How many bytes some buckets have."""
+        return sum(row.bytes for rows in self._asked(names).values() for row in rows)
+
     def learn(self, names: Sequence[str]) -> None:
         self._reader.learn(self.files(name for name in names if name in self._rows))
 

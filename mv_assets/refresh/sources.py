@@ -48,10 +48,11 @@ class Sources:
         """
         view, names = sights.view, sights.base.names
         files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
+        sizes = {names[at]: sights.base.sizes[at] for each in seen.values() for at in each.members}
         time, reader = self._base(held, spark, view, sights.base, list(seen))
         added = {bucket: [names[at] for at in each.added] for bucket, (_, each) in (merging or {}).items()}
         stored = self._stored(held, spark, view, [row for row, _ in merging.values()]) if merging else None
-        base = Base(sights.base.table, time, reader, files, added, stored)
+        base = Base(sights.base.table, time, reader, files, sizes, added, stored)
         held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
         return Stage(spark, view, base, self._dimensions(spark, sights))
 
@@ -95,7 +96,8 @@ class Sources:
     def _dimensions(self, spark: SparkSession, sights: Sights) -> Iterator[Dimension]:
         for name, listing in sights.dimensions.items():
             wanted = sights.view.sql.used.get(name, frozenset())
-            yield Dimension(name, reader_of(spark, self.tables[name], listing, wanted), listing.names)
+            reader = reader_of(spark, self.tables[name], listing, wanted)
+            yield Dimension(name, reader, listing.names, sum(listing.sizes))
 
 
 @dataclass(frozen=True, slots=True)

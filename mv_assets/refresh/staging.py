@@ -13,6 +13,7 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted, spark_path
 from mv_assets.engine.merging import merged
 from mv_assets.engine.readers import Reader
+from mv_assets.engine.sizing import size
 from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.windows import bucket_of, within
 from mv_assets.errors import JobFailed, Unreadable
@@ -33,6 +34,7 @@ class Base:
     time: TimeColumn
     reader: Reader
     files: Mapping[int, Sequence[str]]
+    sizes: Mapping[str, int]
     added: Mapping[int, Sequence[str]] = field(default_factory=dict)
     stored: StoredReader | None = None
 
@@ -44,6 +46,7 @@ class Dimension:
     name: str
     reader: Reader
     files: Sequence[str]
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +135,22 @@ class Stage:
             if not self._view.sql.aggregates:
                 # As many files as the rows need, not as many as were read; aggregates are dealt out already.
                 rows = rows.hint("rebalance", BUCKET)
-            # Each bucket in one stretch of a file: readers skip the others.
-            rows.sortWithinPartitions(BUCKET).write.parquet(spark_path(place))
+            if len(buckets) > 1:
+                # Each bucket in one stretch of a file: readers skip the others.
+                rows = rows.sortWithinPartitions(BUCKET)
+            rows.write.parquet(spark_path(place))
 
     def rows(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
         """The view's rows in some buckets, each with the start of its bucket."""
         return self._rows(schema, buckets, self._base.files)
 
     def _rows(
-        self, schema: StructType, buckets: Sequence[int], files: Mapping[int, Sequence[str]]
+        self, schema: StructType, buckets: Sequence[int], files: Mapping[int, Sequence[str]], stored: int = 0
     ) -> DataFrame:
         base, view = self._base, self._view
         names = sorted({name for bucket in buckets for name in files[bucket]})
+        joined = sum(dimension.size for dimension in self._dimensions)
+        size(self._spark, sum(base.sizes[name] for name in names) + joined + stored)
         read = base.reader.frame(names, schema)
         read.where(self._windows(schema, buckets)).createOrReplaceTempView(base.name)
         rows = self._spark.sql(view.sql.bare)
@@ -159,7 +166,7 @@ class Stage:
             raise JobFailed("too large a sum becomes null without spark.sql.ansi.enabled", everywhere=True)
         keys = [view.buckets.key(bucket) for bucket in buckets]
         before = stored.with_buckets(keys, stored.schema(keys))
-        further = self._rows(schema, buckets, self._base.added)
+        further = self._rows(schema, buckets, self._base.added, stored.size(keys))
         return merged(before, further, view.merging, floats=view.declared.merge_floats)
 
     def _merges(self, bucket: int, schema: StructType) -> bool:

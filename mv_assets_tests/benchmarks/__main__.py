@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from mv_assets_tests.benchmarks import (
+    b1_backfill,
+    b2_late_file,
+    b3_merge,
     b4_look,
     b5_commit,
     b6_queries,
@@ -24,6 +27,9 @@ from mv_assets_tests.benchmarks import (
 from mv_assets_tests.benchmarks.figure import Benchmark, Figure
 
 BENCHMARKS: dict[str, Benchmark] = {
+    "B1": b1_backfill.run,
+    "B2": b2_late_file.run,
+    "B3": b3_merge.run,
     "B4": b4_look.run,
     "B5": b5_commit.run,
     "B6": b6_queries.run,

@@ -1,0 +1,45 @@
+"""How finely Spark deals out a job: by what there is to read, not in the same numbers for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHUFFLED = "spark.sql.shuffle.partitions"
+_DEALT = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+_SPLIT = "spark.sql.files.maxPartitionBytes"
+_LISTED, _USUALLY_LISTED = "spark.sql.sources.parallelPartitionDiscovery.threshold", 32
+# What a session is told for one job, and who uses it next must not find.
+PER_JOB = (_DEALT, _SPLIT, _LISTED)
+# Parts that are shuffled: Spark puts them together where they are small, but takes none apart.
+_PART = 4 << 20
+# Tasks among which cores share evenly, and what is too little for one.
+_TASKS, _LEAST_SPLIT = 64, 16 << 20
+_BYTES = re.compile(r"(\d+)([kmgt]?)b?")
+_SCALES = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def size(spark: SparkSession, read: int) -> None:
+    """Set a session for a job that reads so many bytes: in smaller parts than it is set to, or fewer."""
+    most = int(spark.conf.get(_SHUFFLED) or 1)
+    spark.conf.set(_DEALT, str(max(1, min(most, -(-read // _PART)))))
+    split = max(_LEAST_SPLIT, read // _TASKS)
+    if split < _bytes(spark.conf.get(_SPLIT) or ""):
+        spark.conf.set(_SPLIT, str(split))
+
+
+def list_at_once(spark: SparkSession, paths: Iterable[str]) -> None:
+    """Have files looked up here that are on this machine: a job with a task for each takes far longer."""
+    known = list(paths)
+    if len(known) > _USUALLY_LISTED and all(path.startswith("file:") for path in known):
+        spark.conf.set(_LISTED, str(len(known)))
+
+
+def _bytes(text: str) -> int:
+    """A size as Spark writes it; of what is written otherwise nothing is known."""
+    found = _BYTES.fullmatch(text.strip().lower())
+    return int(found[1]) << _SCALES[found[2]] if found else 0

@@ -1,0 +1,36 @@
+"""B1: seven years computed for the first time, against the same SQL written by hand, and written nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from mv_assets_tests.benchmarks.by_hand import ByHand
+from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
+from mv_assets_tests.benchmarks.tpch import MONTHS, SF, folder, measured, months, shop, warm
+
+_ROUNDS = 5
+
+
+def run() -> Sequence[Figure]:
+    with ExitStack() as held:
+        lake, engine = held.enter_context(months()), held.enter_context(warm())
+        job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
+
+        def backfill() -> Callable[[], object]:
+            cold = held.enter_context(shop(lake, engine))
+            return partial(cold.refresh, MONTHS)
+
+        steps = {
+            "backfill": backfill,
+            "by hand": measured(job.everything),
+            "nowhere": measured(job.nowhere),
+        }
+        interleaved(1, steps)
+        samples = interleaved(_ROUNDS, steps)
+    what = f"cold backfill, {MONTHS} months in ranged runs, SF {SF}"
+    return [
+        ratio("B1", f"{what} / partitionBy by hand", samples, "backfill", "by hand", 0.9),
+        ratio("B1", f"{what} / the same SQL to noop", samples, "backfill", "nowhere", 1.2),
+    ]

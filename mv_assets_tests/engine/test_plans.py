@@ -1,0 +1,100 @@
+"""How Spark goes about a stage: what it reads, skips, shuffles and sorts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from io import StringIO
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from mv_assets.engine.session import Engine
+from mv_assets.engine.sizing import PER_JOB, size
+from mv_assets_tests.engine.works import Works, rows_at
+from mv_assets_tests.lake import news_of, view
+
+Make = Callable[..., Works]
+SUMS = "SELECT date_trunc('day', at) AS hour, zone, sum(x) AS x FROM events GROUP BY ALL"
+
+
+@contextmanager
+def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
+    """How all days are computed."""
+    news = news_of(lake.look())
+    with ExitStack() as held:
+        stage = lake.place().sources.stage(held, spark, news.sights, news.seen)
+        [alike] = stage.groups(list(news.seen)).alike
+        spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
+        with redirect_stdout(StringIO()) as said:
+            stage.rows(alike.schema, alike.buckets).explain(mode="formatted")
+        yield said.getvalue()
+
+
+def test_only_the_used_columns_and_the_asked_time_are_read(works: Make, engine: Engine) -> None:
+    lake = works(view(sql=SUMS))
+    for number in range(3):
+        lake.put(f"{number}.parquet", rows_at([number], zone="a", x=1, y="unused", z=2.5))
+    with engine.session() as spark, plan_of(lake, spark) as plan:
+        [columns] = re.findall(r"ReadSchema: struct<(.*)>", plan)
+        assert sorted(part.partition(":")[0] for part in columns.split(",")) == ["at", "x", "zone"]
+        [pushed] = re.findall(r"PushedFilters: \[(.*)\]", plan)
+        assert "GreaterThanOrEqual(at," in pushed
+        assert "LessThan(at," in pushed
+        assert len(re.findall(r"\) Scan parquet", plan)) == 1
+
+
+def test_few_rows_are_not_dealt_out_to_many(works: Make, engine: Engine) -> None:
+    lake = works(view(sql=SUMS))
+    lake.put("a.parquet", rows_at([0, 1, 2], zone="a", x=1))
+    with engine.session() as spark, plan_of(lake, spark) as plan:
+        assert re.findall(r"hashpartitioning\(.*, (\d+)\)", plan) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("read", "parts", "split"),
+    [
+        (0, "1", 16 << 20),
+        (9 << 20, "3", 16 << 20),
+        (2 << 30, "100", 32 << 20),
+        (1 << 50, "100", 48 << 20),
+    ],
+)
+def test_the_more_there_is_to_read_the_more_parts_up_to_what_is_set(
+    engine: Engine, read: int, parts: str, split: int
+) -> None:
+    with engine.session() as spark:
+        before = spark.conf.get("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", "100")
+        spark.conf.set("spark.sql.files.maxPartitionBytes", "48mb")
+        size(spark, read)
+        assert spark.conf.get("spark.sql.adaptive.coalescePartitions.initialPartitionNum") == parts
+        found = spark.conf.get("spark.sql.files.maxPartitionBytes")
+        assert found == ("48mb" if split == 48 << 20 else str(split))
+        spark.conf.set("spark.sql.shuffle.partitions", before or "")
+
+
+def test_who_uses_a_session_next_finds_nothing_of_the_last_job(engine: Engine) -> None:
+    with engine.session() as spark:
+        before = {key: spark.conf.get(key, None) for key in PER_JOB}
+        size(spark, 0)
+    with engine.session() as again:
+        assert again is spark
+        assert {key: again.conf.get(key, None) for key in PER_JOB} == before
+
+
+def test_files_on_this_machine_are_looked_up_without_a_job(works: Make, engine: Engine) -> None:
+    lake = works(view(sql=SUMS))
+    for number in range(40):
+        lake.put(f"{number}.parquet", rows_at([0], zone="a", x=pa.array([number])))
+    with engine.session() as spark:
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            pytest.skip("a client does not see a server's jobs")
+        jobs = spark.sparkContext.statusTracker()
+        before = set(jobs.getJobIdsForGroup(None))
+        with plan_of(lake, spark):
+            assert set(jobs.getJobIdsForGroup(None)) == before
+    assert lake.outcomes() == {0: "committed"}
+    assert lake.rows("x") == [sum(range(40))]
