@@ -36,6 +36,8 @@ _PER_FOLDER = 1_000
 # A file has at most 65,000 names on ext4.
 _PER_INODE = 50_000
 BUCKETS = 100_000
+# Buckets a commit: what is measured begins when the maps are full.
+AT_A_TIME = 1_000
 _SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
 _LARGE, _LARGE_FILES = 64 << 20, 12
 
@@ -77,10 +79,10 @@ def now() -> int:
     return time.time_ns() // 1_000_000 + 10 * HOUR
 
 
-def declaration(name: str = "v") -> dict[str, str]:
+def declaration(name: str = "v") -> dict[str, str | int]:
     """An hourly view, as a project file has it."""
     placed = {"name": name, "base": "events", "bucket": "1h", "start": "2010-01-01"}
-    return {**placed, "sql": _SQL, "time_column": "hour"}
+    return {**placed, "sql": _SQL, "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
 
 
 @contextmanager
