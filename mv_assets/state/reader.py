@@ -27,6 +27,7 @@ from mv_assets.state.model import (
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
 CHUNK = 5_000
+_ROWS = select(*statements.ROW_COLUMNS).order_by(schema.partition.c.bucket)
 
 
 class MapReader:
@@ -67,14 +68,9 @@ class MapReader:
             for record in self._all(statements.ROWS, at_view=self.view, buckets=chunk)
         }
 
-    def rows_between(
-        self, start: int | None = None, end: int | None = None, after: int | None = None
-    ) -> Iterator[PartitionRow]:
-        """Rows in order of their buckets; with `after`, those that changed after that version."""
-        wanted = select(*statements.ROW_COLUMNS).order_by(schema.partition.c.bucket)
-        if after is not None:
-            wanted = wanted.where(schema.partition.c.token > after)
-        return (codec.row(record) for record in self._all(self._part(wanted, start, end)))
+    def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
+        """Rows in order of their buckets."""
+        return self._between(_ROWS, start, end)
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
@@ -85,10 +81,11 @@ class MapReader:
         what is known and what came later. It is all of it unless rows were dropped since, or the database
         is a restored one: then numbers and tokens don't add up.
         """
-        newer = self.rows_between(start, end, after=known.header.version)
+        token = schema.partition.c.token
+        newer = self._between(_ROWS.where(token > known.header.version), start, end)
         rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
-        sums = select(func.count(), func.coalesce(func.sum(schema.partition.c.token), 0))
-        count, tokens = self._connection.execute(self._part(sums, start, end)).one()
+        sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
+        count, tokens = self._connection.execute(sums).one()
         return rows if (count, tokens) == (len(rows), sum(row.token for row in rows.values())) else None
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
@@ -176,6 +173,9 @@ class MapReader:
     def leases(self) -> list[Lease]:
         table = schema.lease
         return [Lease(**record) for record in self._all(select(table).where(table.c.view == self.view))]
+
+    def _between(self, wanted: Select[Any], start: int | None, end: int | None) -> Iterator[PartitionRow]:
+        return (codec.row(record) for record in self._all(self._part(wanted, start, end)))
 
     def _part(self, wanted: Select[Any], start: int | None, end: int | None) -> Select[Any]:
         """Of the view's rows those in `[start, end)`."""

@@ -19,9 +19,11 @@ import pyarrow.parquet as pq
 from sqlalchemy import text
 
 from mv_assets.project import ParquetTable
+from mv_assets.project.file import Draft
 from mv_assets.state.store import Store
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks import b4_look, databases, growth_queries
 from mv_assets_tests.benchmarks.apart import alone, peak_mb
 from mv_assets_tests.benchmarks.figure import Figure, interleaved
@@ -33,8 +35,10 @@ FILES = (1_000, 10_000, 100_000, 1_000_000)
 BUCKETS = (1_000, 10_000, 100_000)
 # Each file is opened, hashed and read: a million of them for minutes.
 UNKNOWN = (1_000, 10_000, 100_000)
+VIEWS = (10, 100, 1_000)
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 _ROUNDS, _COMMITS, _WARM_UP = 5, 50, 5
+_FEW_FILES = 10
 _KINDS = {"SQLite": databases.sqlite, "PostgreSQL": databases.postgresql}
 _WEIGHT = {
     "SQLite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -53,6 +57,8 @@ def _figures() -> Iterator[Figure]:
         yield from alone(partial(looks, buckets, buckets))
     for files in UNKNOWN:
         yield from alone(partial(first_look, files))
+    for count in VIEWS:
+        yield from alone(partial(views, count))
     for kind in _KINDS:
         for files in FILES:
             yield from alone(partial(inventory, kind, files))
@@ -95,6 +101,19 @@ def first_look(files: int) -> list[Figure]:
     return [
         _figure(f"first look, {size} of a row", [took], files),
         Figure("growth", f"memory of a first look, {size}", peak_mb(), " MB"),
+    ]
+
+
+def views(count: int) -> list[Figure]:
+    """Small views of one table: what one more of them costs a project and each round."""
+    names = ["v", *(f"v{number}" for number in range(1, count))]
+    with b4_look.lake_of(_FEW_FILES, names) as lake:
+        draft = Draft("growth", lake.catalog.project)
+        loading = [_ms(lambda: prepare(draft, schemas=False)) for _ in range(_ROUNDS)]
+        rounds = [_ms(lake.rounds) for _ in range(_ROUNDS)]
+    return [
+        _figure(f"analysing a project's SQL, {count:,} views", loading, count),
+        _figure(f"round of idle looks, {count:,} views", rounds, count),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -24,7 +24,7 @@ def known(deployment: Deployment) -> Deployment:
 
 
 def of_parts(d: Deployment, before: list[Snapshot] | None = None) -> list[Snapshot]:
-    known = before or [None] * len(PARTS)
+    known: Sequence[Snapshot | None] = before or [None] * len(PARTS)
     return [d.store.snapshot(d.name, *part, each) for part, each in zip(PARTS, known, strict=True)]
 
 
