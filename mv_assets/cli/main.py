@@ -10,25 +10,25 @@ from typing import Any
 
 import click
 
-from mv_assets.cli.session import Session
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 
-_COMMANDS = (
-    "status",
-    "plan",
-    "refresh",
-    "explain",
-    "query",
-    "mark",
-    "audit",
-    "gc",
-    "adopt",
-    "drop",
-    "project",
-    "demo",
-    "dev",
-)
+# Each with what `--help` says of it: to load them all for that would take Spark's seconds.
+_COMMANDS = {
+    "status": "Show each view's buckets, watermark, lag and failures.",
+    "plan": "Show what a refresh would do, why, and how many bytes it would read.",
+    "refresh": "Compute what is missing or STALE: of all views, or of some and those they are based on.",
+    "explain": "Say why a bucket is what it is: its files then and now, its last events and errors.",
+    "query": "Answer a SELECT over the project's tables and views; `-` reads it from stdin.",
+    "mark": "Mark a whole view, a range or one bucket STALE: it is computed again, changed or not.",
+    "audit": "Compute buckets once more and compare them with what is stored.",
+    "gc": "Delete view data that no bucket and no reader needs, and rewrite data that is mostly dead.",
+    "adopt": "Put an earlier definition of a view in force again; by default the one this project declares.",
+    "drop": "Forget a view's buckets and delete its data; a refresh computes it all again.",
+    "project": "Check the project file, or print its JSON schema for editors.",
+    "demo": "Let something happen to the demo's files, and watch the views follow.",
+    "dev": "Start Dagster's UI and daemon and a warm Spark; Ctrl-C stops them all.",
+}
 
 
 class _Commands(click.Group):
@@ -45,6 +45,10 @@ class _Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(f"mv_assets.cli.{cmd_name}"), cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -70,4 +74,6 @@ def main(ctx: click.Context, file: Path | None) -> None:
     # Names of files have characters that not every pipe knows.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    from mv_assets.cli.session import Session  # noqa: PLC0415 - what `--help` need not wait for
+
     ctx.obj = Session(file)

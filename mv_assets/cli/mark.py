@@ -27,7 +27,7 @@ def mark(
     extend: bool,
     as_json: bool,
 ) -> None:
-    """Mark a whole view, a range or one bucket STALE: it is computed again, whether it changed or not."""
+    """Mark a whole view, a range or one bucket STALE: it is computed again, changed or not."""
     session: Session = ctx.obj
     catalog = session.catalog()
     found = catalog.view(view)

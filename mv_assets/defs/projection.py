@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 import dagster as dg
-from dagster import DagsterInstance
+from dagster import DagsterEventType, DagsterInstance
 
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment
@@ -43,6 +44,9 @@ def untold(
     """
     told, asked, through = list[dg.AssetMaterialization](), 0, since
     changed = sorted(_changed(instance, view, snapshot, since), key=lambda each: each[0])
+    free = (row.bucket for _, row in changed if not taken.has(view, row.bucket))
+    knows = _known(instance, view, list(islice(free, _MOST)))
+    read: dict[str, str] | None = None
     left = False
     for mark, row in changed:
         # A run that is still on its way tells itself; should it die first, its bucket is asked after again.
@@ -52,15 +56,15 @@ def untold(
         if asked >= _MOST:
             return told, through
         asked += 1
-        known = _known(instance, view, row)
+        known = knows.get(row.bucket)
         same = known is not None and _content(known) == row.content
         if row.content != mark[0] or not same:
             valid = rules.effective_state(row, snapshot.header) is State.VALID
-            read = provenance(instance, deployment, view) if valid else None
+            read = provenance(instance, deployment, view) if valid and read is None else read
             # Views above were computed from these very rows: to them nothing is new.
             version = (known.tags or {}).get(events.DATA_VERSION) if known is not None and same else None
             metadata = events.of_bucket(row, "found in the map")
-            told.append(events.materialization(view, row, metadata, read, version))
+            told.append(events.materialization(view, row, metadata, read if valid else None, version))
         through = through if left else mark
     return told, since if left else end_of(snapshot.header.version)
 
@@ -99,11 +103,20 @@ def provenance(instance: DagsterInstance, deployment: Deployment, view: View) ->
     return tags
 
 
-def _known(instance: DagsterInstance, view: View, row: PartitionRow) -> dg.AssetMaterialization | None:
-    """What Dagster was told last of a bucket."""
-    key = view.buckets.key(row.bucket)
-    record = instance.get_latest_data_version_record(dg.AssetKey(view.name), partition_key=key)
-    return None if record is None else record.asset_materialization
+def _known(
+    instance: DagsterInstance, view: View, buckets: Sequence[int]
+) -> dict[int, dg.AssetMaterialization]:
+    """What Dagster was told last of buckets: two questions for all of them, as each takes its time."""
+    key = dg.AssetKey(view.name)
+    names = {view.buckets.key(bucket): bucket for bucket in buckets}
+    told = DagsterEventType.ASSET_MATERIALIZATION
+    latest = instance.get_latest_storage_id_by_partition(key, told, set(names)) if names else {}
+    if not latest:
+        return {}
+    wanted = dg.AssetRecordsFilter(asset_key=key, storage_ids=list(latest.values()))
+    found = instance.fetch_materializations(wanted, limit=len(latest)).records
+    made = (record.asset_materialization for record in found)
+    return {names[each.partition]: each for each in made if each is not None and each.partition is not None}
 
 
 def _content(known: dg.AssetMaterialization) -> object:

@@ -71,7 +71,7 @@ class Recorded:
 
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         self._manager.look(view, look)
-        return self._store.snapshot(before.header.view)
+        return self._store.snapshot(before.header.view, known=before)
 
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         return self._store.recorded(view, buckets)

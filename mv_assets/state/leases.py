@@ -79,7 +79,7 @@ class Leases:
     ) -> Iterator[Pinned]:
         """The map, or its part in `[start, end)`, at one version whose files stay while the block runs.
 
-        What is `known` of that part from before is not read again if it has that version.
+        What is `known` of that part from before is not read again unless it changed.
 
         Raises:
             LeaseExpired: at the end of the block, if the lease could not be kept; discard what was read.

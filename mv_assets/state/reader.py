@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
 from mv_assets.errors import UnknownView
 from mv_assets.state import codec, schema, statements
@@ -21,11 +21,13 @@ from mv_assets.state.model import (
     PartitionRow,
     Pulse,
     Segment,
+    Snapshot,
     Trouble,
 )
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
 CHUNK = 5_000
+_ROWS = select(*statements.ROW_COLUMNS).order_by(schema.partition.c.bucket)
 
 
 class MapReader:
@@ -68,13 +70,23 @@ class MapReader:
 
     def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
         """Rows in order of their buckets."""
-        bucket = schema.partition.c.bucket
-        wanted = select(*statements.ROW_COLUMNS).where(schema.partition.c.view == self.view).order_by(bucket)
-        if start is not None:
-            wanted = wanted.where(bucket >= start)
-        if end is not None:
-            wanted = wanted.where(bucket < end)
-        return (codec.row(record) for record in self._all(wanted))
+        return self._between(_ROWS, start, end)
+
+    def rows_since(
+        self, known: Snapshot, start: int | None = None, end: int | None = None
+    ) -> dict[int, PartitionRow] | None:
+        """`rows_between` without reading again what is known of them; None if that is no longer true.
+
+        Each write gives the rows that it changes a token above all others, so what is there is among
+        what is known and what came later. It is all of it unless rows were dropped since, or the database
+        is a restored one: then numbers and tokens don't add up.
+        """
+        token = schema.partition.c.token
+        newer = self._between(_ROWS.where(token > known.header.version), start, end)
+        rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
+        sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
+        count, tokens = self._connection.execute(sums).one()
+        return rows if (count, tokens) == (len(rows), sum(row.token for row in rows.values())) else None
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
@@ -161,6 +173,16 @@ class MapReader:
     def leases(self) -> list[Lease]:
         table = schema.lease
         return [Lease(**record) for record in self._all(select(table).where(table.c.view == self.view))]
+
+    def _between(self, wanted: Select[Any], start: int | None, end: int | None) -> Iterator[PartitionRow]:
+        return (codec.row(record) for record in self._all(self._part(wanted, start, end)))
+
+    def _part(self, wanted: Select[Any], start: int | None, end: int | None) -> Select[Any]:
+        """Of the view's rows those in `[start, end)`."""
+        bucket = schema.partition.c.bucket
+        wanted = wanted.where(schema.partition.c.view == self.view)
+        wanted = wanted if start is None else wanted.where(bucket >= start)
+        return wanted if end is None else wanted.where(bucket < end)
 
     def _header(self, wanted: Select[Any]) -> Header | None:
         found = self._all(wanted, at_view=self.view)

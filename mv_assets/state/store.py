@@ -90,7 +90,7 @@ class Store:
     ) -> Snapshot:
         """The map of a view at one version, or the part of it in `[start, end)`.
 
-        Rows that are `known` from before, of the same part, are not read again while the version is the same.
+        Rows that are `known` from before, of the same part, are not read again unless they changed.
 
         Raises:
             UnknownView: nobody declared it.
@@ -98,10 +98,12 @@ class Store:
         """
 
         def question(reader: MapReader) -> Snapshot:
-            header = reader.known_header()
+            header, rows = reader.known_header(), None
             if known is not None and known.header.version == header.version:
                 rows = known.rows
-            else:
+            elif known is not None and known.header.version < header.version:
+                rows = reader.rows_since(known, start, end)
+            if rows is None:
                 rows = {row.bucket: row for row in reader.rows_between(start, end)}
             return Snapshot(header, rows, reader.attempts(), reader.look(), reader.troubles())
 

@@ -21,6 +21,7 @@ from mv_assets_tests.benchmarks import (
     b7_race,
     b8_dagster,
     b8_ticks,
+    growth,
     load,
     machine,
 )
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B6": b6_queries.run,
     "B7": b7_race.run,
     "load": load.run,
+    "growth": growth.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
 }
 RESULTS = Path("benchmarks.json")

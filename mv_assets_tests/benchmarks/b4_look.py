@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import tempfile
 import time
@@ -28,6 +27,7 @@ from mv_assets.tables.inventory import Known
 from mv_assets.tables.opening import open_table
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets.views.catalog import Catalog, prepare
+from mv_assets_tests.benchmarks.apart import peak_mb
 from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -36,6 +36,8 @@ _PER_FOLDER = 1_000
 # A file has at most 65,000 names on ext4.
 _PER_INODE = 50_000
 BUCKETS = 100_000
+# Buckets a commit: what is measured begins when the maps are full.
+AT_A_TIME = 1_000
 _SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
 _LARGE, _LARGE_FILES = 64 << 20, 12
 
@@ -77,18 +79,21 @@ def now() -> int:
     return time.time_ns() // 1_000_000 + 10 * HOUR
 
 
-def declaration(name: str = "v") -> dict[str, str]:
+def declaration(name: str = "v") -> dict[str, str | int]:
     """An hourly view, as a project file has it."""
     placed = {"name": name, "base": "events", "bucket": "1h", "start": "2010-01-01"}
-    return {**placed, "sql": _SQL, "time_column": "hour"}
+    return {**placed, "sql": _SQL, "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
 
 
 @contextmanager
-def lake_of(files: int, names: Sequence[str] = ("v",), state: str | None = None) -> Iterator[Lake]:
+def lake_of(
+    files: int, names: Sequence[str] = ("v",), state: str | None = None, buckets: int = BUCKETS
+) -> Iterator[Lake]:
+    """Files in hours, each in one; as many hours as there are files, or `buckets`."""
     folder = Path(tempfile.mkdtemp())
     try:
         root = folder / "events"
-        _write(root, files)
+        write(root, files)
         declared = ParquetTable(name="events", path=str(root), time_column="at")
         views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
         catalog = prepare(Draft("B4", Project(tables=(declared,), views=views)), schemas=False)
@@ -96,7 +101,7 @@ def lake_of(files: int, names: Sequence[str] = ("v",), state: str | None = None)
         table = open_table(declared, store.database, now)
         assert isinstance(table, ParquetFiles)
         lake = Lake(root, store, catalog, table)
-        _know(lake, views[0].start)
+        _know(lake, views[0].start, buckets)
         _fill(lake)
         yield lake
         store.close()
@@ -104,7 +109,7 @@ def lake_of(files: int, names: Sequence[str] = ("v",), state: str | None = None)
         shutil.rmtree(folder)
 
 
-def _write(root: Path, files: int) -> None:
+def write(root: Path, files: int) -> None:
     """Many names of a few real files: what a look walks are names, and a million of them take no room so."""
     for at in range(files):
         folder = root / f"part={at // _PER_FOLDER}"
@@ -118,10 +123,10 @@ def _write(root: Path, files: int) -> None:
             os.link(original, name)
 
 
-def _know(lake: Lake, start: int) -> None:
-    """Put the files in the inventory, as a first look would; each in an hour, as far as there are hours."""
+def _know(lake: Lake, start: int, buckets: int) -> None:
+    """Put the files in the inventory, as a first look would."""
     walk = lake.table.folder.walk()
-    hours = min(len(walk.names), BUCKETS)
+    hours = min(len(walk.names), buckets)
     known = {}
     for at, (name, identity) in enumerate(zip(walk.names, walk.identities, strict=True)):
         first = start + at % hours * HOUR
@@ -190,8 +195,7 @@ def _changed(lake: Lake) -> Iterator[Figure]:
     files, buckets = f"{SIZES[-1]:,} files", f"{BUCKETS:,} buckets"
     yield Figure("B4", f"look that finds one late file, {files}, {buckets}", looked - begin, "s", 60.0)
     yield Figure("B4", f"plan, {files}, {buckets}", planned - looked, "s", 10.0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    yield Figure("B4", "peak memory of all this", peak, " MB", 2_000.0)
+    yield Figure("B4", "peak memory of all this", peak_mb(), " MB", 2_000.0)
 
 
 def _first_look() -> Sequence[Figure]:

@@ -44,7 +44,7 @@ def run(files: int = 100_000, name: str = "B8") -> Sequence[Figure]:
 def _figures(
     name: str, files: int, lake: b4_look.Lake, tick: Callable[[], dg.SensorResult]
 ) -> Iterator[Figure]:
-    size = f"{files:,} files, {b4_look.BUCKETS:,} buckets"
+    size = f"{files:,} files, {min(files, b4_look.BUCKETS):,} buckets"
     yield _timed(name, f"first tick, of a map that Dagster knows nothing of, {size}", tick, 0)
     yield _timed(name, f"tick that finds nothing, {size}", tick, 0)
     times = pa.array([1_262_304_000_000_000], pa.timestamp("us", "UTC"))

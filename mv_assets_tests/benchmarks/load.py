@@ -11,14 +11,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 from mv_assets.state.leases import Leases
 from mv_assets.state.store import Store
 from mv_assets_tests.benchmarks import b4_look, b8_ticks, databases
+from mv_assets_tests.benchmarks.apart import alone, peak_mb
 from mv_assets_tests.benchmarks.figure import Figure
 from mv_assets_tests.state.racecourse import Result, derived_watermark, set_up
 from mv_assets_tests.state.racer import Course, race
@@ -30,14 +30,8 @@ FILES = 1_000_000
 
 def run() -> Sequence[Figure]:
     with databases.postgresql(["views"]) as (url,):
-        many = [*_alone(partial(_views, "SQLite", None)), *_alone(partial(_views, "PostgreSQL", url))]
-    return [*many, *_readers_and_refreshers(), *_alone(_sensor)]
-
-
-def _alone(measure: Callable[[], list[Figure]]) -> list[Figure]:
-    """In a process of its own, so that its memory is its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure).result()
+        many = [*alone(partial(_views, "SQLite", None)), *alone(partial(_views, "PostgreSQL", url))]
+    return [*many, *_readers_and_refreshers(), *alone(_sensor)]
 
 
 def _views(database: str, url: str | None) -> list[Figure]:
@@ -117,8 +111,7 @@ def _sensor() -> list[Figure]:
 
 
 def _memory(what: str, at_most: float | None = None) -> Figure:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Figure("load", what, peak, " MB", at_most)
+    return Figure("load", what, peak_mb(), " MB", at_most)
 
 
 def _seconds(step: Callable[[], object]) -> float:

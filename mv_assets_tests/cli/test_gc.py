@@ -232,14 +232,3 @@ def test_drop_asks_at_a_terminal(depot: Depot, answer: str, *, dropped: bool) ->
     assert (process.returncode == 0) is dropped
     assert (b"dropped 2 buckets" in out) is dropped
     assert (not any(depot.folder(name).exists() for name in depot.generations())) is dropped
-
-
-@pytest.mark.parametrize("command", [["gc"], ["drop", "daily", "--yes"]], ids=lambda command: command[0])
-def test_gc_and_drop_do_not_wait_for_spark(depot: Depot, command: list[str]) -> None:
-    depot.fill()
-    script = (
-        "import sys; from mv_assets.cli import main\n"
-        f"main({['--project', str(depot.file), *command]!r}, standalone_mode=False)\n"
-        "sys.exit('pyspark' in sys.modules or 'dagster' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)  # noqa: S603
