@@ -18,6 +18,7 @@ from mv_assets_tests.benchmarks import (
     b7_race,
     b8_dagster,
     b8_ticks,
+    b9_trace,
     load,
     machine,
 )
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B7": b7_race.run,
     "load": load.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
+    "B9": b9_trace.run,
 }
 RESULTS = Path("benchmarks.json")
 
