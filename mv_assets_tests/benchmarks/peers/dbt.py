@@ -13,8 +13,8 @@ from mv_assets_tests.benchmarks.trace import View
 
 NEEDS = (
     "what arrives or changes later than the lookback is found by nobody: a person runs those days again "
-    "(--event-time-start, --event-time-end); a batch that has become empty leaves its old partition, which a "
-    "person drops; new SQL needs --full-refresh"
+    "(--event-time-start, --event-time-end); deleted files likewise. New SQL is used for new batches only, "
+    "until a person runs --full-refresh"
 )
 _LOOKBACK = {"day": 30, "month": 1}
 

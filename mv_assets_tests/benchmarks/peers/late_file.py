@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -55,11 +56,11 @@ def measure(keeper: Keeper, base: Base) -> Late:
         today = date(1999, 2 + number, 15)
         march = f"l_shipdate BETWEEN DATE '{_FIRST}' AND DATE '{_LAST}'"
         base.arrive(f"late-{number}", f"{march} AND l_orderkey % 64 = {number}")
-        runs.append(_seconds(lambda today=today: keeper.refresh(today)))
+        runs.append(_seconds(partial(keeper.refresh, today)))
         wrong, _ = compared(keeper, base, _VIEW)
         most = max(most, len(wrong))
         if wrong:
-            mends.append(_seconds(lambda today=today: keeper.mend(_FIRST, _LAST, today)))
+            mends.append(_seconds(partial(keeper.mend, _FIRST, _LAST, today)))
             wrong, _ = compared(keeper, base, _VIEW)
             if wrong:
                 raise RuntimeError(f"{', '.join(map(str, wrong))} is still wrong after it was run again")
