@@ -12,7 +12,7 @@ from pathlib import Path
 from mv_assets_tests.benchmarks.trace import SPARK
 
 PEERS = Path(".peers").absolute()
-# dbt-spark 1.11 does not work with dbt-core 1.12; SQLMesh's Spark adapter is for Spark 4.1.
+# dbt-spark 1.11 needs dbt-core below 1.12; SQLMesh 0.236 is known to run on Spark 4.1.
 REQUIREMENTS = {
     "sqlmesh": ("sqlmesh==0.236.4", "pyspark==4.1.4", "time-machine==3.6.0"),
     "dbt": ("dbt-core==1.11.16", "dbt-spark[session]==1.11.0", "pyspark==4.3.0", "time-machine==3.6.0"),
@@ -46,6 +46,7 @@ class Environment:
         conf.mkdir(parents=True)
         settings = {
             **SPARK,
+            "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.sql.catalogImplementation": "hive",
             "spark.sql.warehouse.dir": str(self.warehouse),
             "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:{folder}/metastore;create=true",
