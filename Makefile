@@ -13,7 +13,7 @@ TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
-.PHONY: dev test check prove soak bench java chromium clean
+.PHONY: dev test check prove soak bench bench-peers java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -47,6 +47,10 @@ bench: export SF ?= 1
 bench: java $(READY)
 	$(BIN)/python -m mv_assets_tests.benchmarks
 
+# Other tools that keep views, each in an environment of its own below .peers: an hour.
+bench-peers: java $(READY)
+	$(BIN)/python -m mv_assets_tests.benchmarks.peers
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	  { echo "mv_assets needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
@@ -68,4 +72,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

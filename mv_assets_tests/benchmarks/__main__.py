@@ -21,6 +21,7 @@ from mv_assets_tests.benchmarks import (
     b7_race,
     b8_dagster,
     b8_ticks,
+    b9_trace,
     growth,
     load,
     machine,
@@ -35,9 +36,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B5": b5_commit.run,
     "B6": b6_queries.run,
     "B7": b7_race.run,
+    "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
+    "B9": b9_trace.run,
     "load": load.run,
     "growth": growth.run,
-    "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
 }
 RESULTS = Path("benchmarks.json")
 

@@ -356,6 +356,9 @@ def test_a_base_that_changes_during_the_audit_leads_to_no_quarantine(refinery: R
     assert different.verdict == "different"
     assert lake.row(0).forced is False  # type: ignore[union-attr]
     lake.run()
+    # The late file was merged into what is wrong, and the next audit finds that.
+    assert [finding.verdict for finding in found(lake)] == ["different", "equal"]
+    lake.run()
     lake.check()
 
 
