@@ -17,12 +17,19 @@ from xdist.scheduler import LoadScopeScheduling
 from mv_assets.engine.session import Engine
 from mv_assets.errors import MvError
 from mv_assets.project import MaterializedView
+from mv_assets.refresh import merging
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
 from mv_assets_tests.harness import Clock, Deployment
 from mv_assets_tests.lake import Lake, view
 from mv_assets_tests.modelled import BaseTable
 from mv_assets_tests.refinery import Refinery
+
+
+@pytest.fixture(autouse=True)
+def small_files_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it were worth it: those of tests are small."""
+    monkeypatch.setattr(merging, "WORTH", 1)
 
 
 @pytest.fixture(scope="session")

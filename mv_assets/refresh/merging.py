@@ -10,6 +10,9 @@ from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Segment, Snapshot, State
 from mv_assets.tables.listing import Listing
 
+# The bytes that a job must spare to be worth merging: it reads stored rows too, and groups twice.
+WORTH = 16 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:

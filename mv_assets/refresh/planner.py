@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mv_assets.buckets import Buckets, iso
+from mv_assets.refresh import merging
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen
 from mv_assets.state import rules
@@ -202,13 +203,14 @@ def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterato
     for run in _runs(ready, situation.snapshot.header.buckets, most):
         members = {each.planned.bucket: each.members for each in run}
         additions = {bucket: known[bucket] for bucket in members if bucket in known}
-        size = to_read(situation.base, members, additions)
-        spared = to_read(situation.base, members) - size
+        size, whole = to_read(situation.base, members, additions), to_read(situation.base, members)
+        if whole - size < merging.WORTH:
+            size, additions = whole, {}
         reasons = dict.fromkeys(each.reason for each in run)
         shown = next(iter(reasons))
         more = f"; other reasons: {len(reasons) - 1}" if len(reasons) > 1 else ""
         planned = tuple(each.planned for each in run)
-        yield Work(run[0].due, planned, size, shown + more, additions, max(spared, 0))
+        yield Work(run[0].due, planned, size, shown + more, additions, whole - size)
 
 
 def to_read(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mv_assets.refresh import merging
 from mv_assets.refresh.merging import together
 from mv_assets_tests.lake import Lake, through, view
 from mv_assets_tests.modelled import DAY
@@ -109,6 +110,17 @@ def test_what_would_read_more_is_recomputed(refinery: Lakes) -> None:
     assert row.bytes > (made.folder / "events" / "day-1.parquet").stat().st_size
     made.write("late.parquet", through(1))
     assert merged(made) == []
+
+
+def test_what_spares_little_is_recomputed(filled: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled.write("late.parquet", through(0, 2))
+    [work] = filled.dry().plan().work
+    monkeypatch.setattr(merging, "WORTH", work.spared)
+    assert merged(filled) == [0, 1, 2]
+    monkeypatch.setattr(merging, "WORTH", work.spared + 1)
+    assert merged(filled) == []
+    [whole] = filled.dry().plan().work
+    assert (whole.bytes, whole.spared) == (work.bytes + work.spared, 0)
 
 
 def test_buckets_of_which_one_has_a_file_that_another_adds_are_not_merged_by_one_job() -> None:
