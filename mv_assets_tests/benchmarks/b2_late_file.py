@@ -12,7 +12,8 @@ import duckdb
 
 from mv_assets_tests.benchmarks.by_hand import ByHand
 from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
-from mv_assets_tests.benchmarks.tpch import MONTHS, SF, folder, measured, months, shop, warm
+from mv_assets_tests.benchmarks.line_items import SF
+from mv_assets_tests.benchmarks.tpch import MONTHS, folder, measured, months, shop, warm
 
 _WARM_UP, _ROUNDS = 3, 9
 

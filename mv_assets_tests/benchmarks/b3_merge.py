@@ -12,7 +12,8 @@ from pathlib import Path
 import duckdb
 
 from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
-from mv_assets_tests.benchmarks.tpch import SF, Shop, folder, line_items, shop, warm
+from mv_assets_tests.benchmarks.line_items import SF, line_items
+from mv_assets_tests.benchmarks.tpch import Shop, folder, shop, warm
 
 _WARM_UP, _ROUNDS = 2, 7
 _MONTH, _DAYS = "1998-10-01", 31

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.query.answering import Answers, Question
 from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
-from mv_assets_tests.benchmarks.tpch import DAYS, SF, Shop, measured, months, shop, warm
+from mv_assets_tests.benchmarks.line_items import SF
+from mv_assets_tests.benchmarks.tpch import DAYS, Shop, measured, months, shop, warm
 
 _ROUNDS = 7
 _Q1 = """

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from mv_assets_tests.benchmarks.by_command import MvAssets
 from mv_assets_tests.benchmarks.figure import Figure
-from mv_assets_tests.benchmarks.trace import SF, SPARK, Base, line_items, play
+from mv_assets_tests.benchmarks.line_items import SF, line_items
+from mv_assets_tests.benchmarks.trace import SPARK, Base, play
 from mv_assets_tests.engines import connect_server
 
 
 def run() -> Sequence[Figure]:
     with tempfile.TemporaryDirectory() as name, connect_server(SPARK) as spark:
         folder = Path(name)
-        base = Base(folder / "lineitem", line_items(folder))
+        base = Base(folder / "lineitem", line_items())
         keeper = MvAssets(folder / "project", base.folder, {"MV_ASSETS_SPARK_REMOTE": spark})
         outcomes = list(play(keeper, base))
     wrong = sum(each.wrong for each in outcomes)

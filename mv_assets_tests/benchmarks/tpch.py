@@ -1,11 +1,8 @@
-"""TPC-H's line items, a file a month, and views of what was sold; the scale by `make bench SF=...`."""
+"""A lake of line items, a file a month, and views of what was sold."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +22,8 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import prepare
 from mv_assets.views.view import View
+from mv_assets_tests.benchmarks.line_items import MADE, SF, line_items
 
-SF = os.environ.get("SF", "1")
 AGGREGATES = """
        sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
        sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
@@ -40,8 +37,6 @@ FROM lineitem GROUP BY l_shipdate, l_returnflag, l_linestatus
 """
 # Shipping ends on the first day of an 84th month, which therefore never is complete, and is left out.
 MONTHS, DAYS, END = 83, 2_525, "1998-12-01"
-# Made once; `make clean` takes them away.
-_MADE = Path("build")
 # Files that were written a moment ago have settled by then.
 _LATER = 3_600_000
 
@@ -136,19 +131,8 @@ def measured(work: Callable[[], object]) -> Callable[[], Callable[[], object]]:
     return lambda: work
 
 
-def line_items() -> Path:
-    """All line items in one file."""
-    made = _MADE / f"tpch-{SF}"
-    if not made.exists():
-        tool = Path(sys.executable).parent / "tpchgen-cli"
-        command = [str(tool), "parquet", "-s", SF, "--tables=lineitem", f"--output-dir={made}.new"]
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own environment's tool
-        Path(f"{made}.new").rename(made)
-    return made / "lineitem.parquet"
-
-
 def _by_month() -> Path:
-    made = _MADE / f"tpch-{SF}-months"
+    made = MADE / f"tpch-{SF}-months"
     if not made.exists():
         rows = (
             f"SELECT *, strftime(l_shipdate, '%Y-%m') AS m FROM read_parquet('{line_items()}') "

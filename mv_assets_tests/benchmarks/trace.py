@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +12,6 @@ from typing import Protocol
 
 import duckdb
 
-SF = os.environ.get("SF", "1")
 # The same for all keepers that start a Spark of their own.
 SPARK = {
     "spark.driver.memory": "4g",
@@ -202,11 +198,3 @@ def compared(keeper: Keeper, base: Base, view: View) -> tuple[list[date], int]:
         wrong = [day for (day,) in connection.sql(differ).fetchall()]
         ((buckets,),) = connection.sql("SELECT count(DISTINCT shipped) FROM truth").fetchall()
     return wrong, buckets
-
-
-def line_items(folder: Path) -> Path:
-    """TPC-H's line items, in one file."""
-    tool = Path(sys.executable).parent / "tpchgen-cli"
-    command = [str(tool), "parquet", "-s", SF, "--tables=lineitem", f"--output-dir={folder}"]
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own environment's tool
-    return folder / "lineitem.parquet"

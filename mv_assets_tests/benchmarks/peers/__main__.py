@@ -15,10 +15,11 @@ from rich.table import Table
 
 from mv_assets_tests.benchmarks import machine
 from mv_assets_tests.benchmarks.by_command import MvAssets
+from mv_assets_tests.benchmarks.line_items import SF, line_items
 from mv_assets_tests.benchmarks.peers import dbt, late_file, pipelines, sqlmesh
 from mv_assets_tests.benchmarks.peers.environment import PEERS, REQUIREMENTS
 from mv_assets_tests.benchmarks.peers.late_file import Late
-from mv_assets_tests.benchmarks.trace import SF, Base, Keeper, Outcome, line_items, play
+from mv_assets_tests.benchmarks.trace import Base, Keeper, Outcome, play
 
 _KEEPERS: Mapping[str, tuple[Callable[[Path, Path], Keeper], str]] = {
     "mv_assets": (MvAssets, "nobody"),
@@ -45,7 +46,7 @@ def main(names: Sequence[str]) -> int:
         return 2
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        source = line_items(folder)
+        source = line_items()
         late_file.write_months(folder / "months", source)
         results = {name: _result(name, folder, source, console) for name in names or _KEEPERS}
     on = machine.describe() | {name: ", ".join(pins) for name, pins in REQUIREMENTS.items()}
