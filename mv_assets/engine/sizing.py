@@ -13,8 +13,10 @@ _SHUFFLED = "spark.sql.shuffle.partitions"
 _DEALT = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _SPLIT = "spark.sql.files.maxPartitionBytes"
 _LISTED, _USUALLY_LISTED = "spark.sql.sources.parallelPartitionDiscovery.threshold", 32
+# What a session had been told of splits before the first job.
+_OWN_SPLIT = "spark.mv_assets.split"
 # What a session is told for one job, and who uses it next must not find.
-PER_JOB = (_DEALT, _SPLIT, _LISTED)
+PER_JOB = (_DEALT, _SPLIT, _OWN_SPLIT, _LISTED)
 # Parts that are shuffled: Spark puts them together where they are small, but takes none apart.
 _PART = 4 << 20
 # Tasks among which cores share evenly, and what is too little for one.
@@ -27,9 +29,12 @@ def size(spark: SparkSession, read: int) -> None:
     """Set a session for a job that reads so many bytes: in smaller parts than it is set to, or fewer."""
     most = int(spark.conf.get(_SHUFFLED) or 1)
     spark.conf.set(_DEALT, str(max(1, min(most, -(-read // _PART)))))
+    own = spark.conf.get(_OWN_SPLIT, None)
+    if own is None:
+        own = spark.conf.get(_SPLIT) or ""
+        spark.conf.set(_OWN_SPLIT, own)
     split = max(_LEAST_SPLIT, read // _TASKS)
-    if split < _bytes(spark.conf.get(_SPLIT) or ""):
-        spark.conf.set(_SPLIT, str(split))
+    spark.conf.set(_SPLIT, str(split) if split < _bytes(own) else own)
 
 
 def list_at_once(spark: SparkSession, paths: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.errors import EngineUnavailable, MvError
+from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
@@ -96,6 +96,7 @@ class Errand:
         """Stage piece by piece; what Spark did not get to, as it went away, says so."""
         staged, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
         gone: MvError | None = None
+        full = 0
         for work in staged:
             if gone is None and outlook.news is not None:
                 again = self._again(outlook.news)
@@ -108,7 +109,10 @@ class Errand:
                     gone = error
                 else:
                     self._pieces.append(piece)
-                    gone = piece.stopped
+                    # One piece without room keeps no other out; the second such is the disk.
+                    full += piece.stopped is not None
+                    if isinstance(piece.stopped, EngineLost) or full > 1:
+                        gone = piece.stopped
                     continue
             self._note(
                 Result(planned.bucket, work.operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {gone}")

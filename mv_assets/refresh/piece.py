@@ -56,7 +56,9 @@ class Piece:
         self._version = version
         self._operation = work.operation
         self._planned = {planned.bucket: planned for planned in work.buckets}
-        self._merging = {b: (news.snapshot.rows[b], each) for b, each in work.additions.items()}
+        self._merging = {
+            b: (news.snapshot.rows[b], each) for b, each in work.additions.items() if b in self._planned
+        }
         self._again = again
         self._open: list[OpenAttempt] = []
         self._staged: list[OpenAttempt] = []
@@ -146,7 +148,7 @@ class Piece:
             raise lost from gone
         except OutOfSpace as full:
             attempt.abandon()
-            self._spare(buckets, instead or compute, full)
+            self._spare(buckets, compute, full, instead)
         except JobFailed as failed:
             if instead is None:
                 self._isolate(attempt, compute, failed)
@@ -156,12 +158,14 @@ class Piece:
         else:
             self._staged.append(attempt)
 
-    def _spare(self, buckets: Sequence[int], compute: Compute, full: OutOfSpace) -> None:
+    def _spare(
+        self, buckets: Sequence[int], compute: Compute, full: OutOfSpace, instead: Compute | None
+    ) -> None:
         """Keep what needs more room than there is from taking others along; the second such is the disk."""
         if len(buckets) > 1:
             half = len(buckets) // 2
             for part in (buckets[:half], buckets[half:]):
-                self._attempt(part, compute)
+                self._attempt(part, compute, instead)
             return
         if self.stopped is not None:
             raise full

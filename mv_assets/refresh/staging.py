@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted, spark_path
-from mv_assets.engine.merging import merged
+from mv_assets.engine.merging import mergeable, merged
 from mv_assets.engine.readers import Reader
 from mv_assets.engine.sizing import size
 from mv_assets.engine.stored import StoredReader
@@ -88,6 +89,7 @@ class Stage:
         self._view = view
         self._base = base
         self._dimensions = tuple(dimensions)
+        self._outputs: dict[tuple[str, ...], StructType | None] = {}
 
     def groups(self, buckets: Sequence[int]) -> Groups:
         """How to compute some buckets.
@@ -162,21 +164,40 @@ class Stage:
         view, stored = self._view, self._base.stored
         if view.merging is None or stored is None:
             raise JobFailed("nothing is stored that could be merged", everywhere=True)
-        if self._spark.conf.get("spark.sql.ansi.enabled") != "true":
-            raise JobFailed("too large a sum becomes null without spark.sql.ansi.enabled", everywhere=True)
         keys = [view.buckets.key(bucket) for bucket in buckets]
         before = stored.with_buckets(keys, stored.schema(keys))
         further = self._rows(schema, buckets, self._base.added, stored.size(keys))
-        return merged(before, further, view.merging, floats=view.declared.merge_floats)
+        return merged(before, further, view.merging)
 
     def _merges(self, bucket: int, schema: StructType) -> bool:
         """Whether a bucket is merged: what came has the columns of what was there, which is still there."""
-        base, added = self._base, self._base.added.get(bucket)
-        if added is None or base.stored is None or not base.stored.has(self._view.buckets.key(bucket)):
+        view, base, added = self._view, self._base, self._base.added.get(bucket)
+        stored, key = base.stored, view.buckets.key(bucket)
+        if added is None or view.merging is None or stored is None or not stored.has(key):
             return False
-        kept = set(base.files[bucket]) - set(added)
-        parts = [base.reader.schema(names) for names in (added, sorted(kept))]
-        return all(_columns(part) == _columns(schema) for part in parts)
+        kept = sorted(set(base.files[bucket]) - set(added))
+        try:
+            before, parts = stored.schema([key]), [base.reader.schema(names) for names in (added, kept)]
+        except Unreadable:
+            return False
+        after = self._output(bucket, schema)
+        return (
+            after is not None
+            and all(_columns(part) == _columns(schema) for part in parts)
+            and mergeable(before, after, view.merging, floats=view.declared.merge_floats)
+        )
+
+    def _output(self, bucket: int, schema: StructType) -> StructType | None:
+        """The columns that files of a schema give; None where merging is not to be thought of."""
+        way = _columns(schema)
+        if way not in self._outputs:
+            self._outputs[way] = None
+            with suppress(JobFailed), spark_errors():
+                # Without it, too large a sum is null, and a sum of nulls is another one.
+                if str(self._spark.conf.get("spark.sql.ansi.enabled")).lower() == "true":
+                    found = self._rows(schema, [bucket], self._base.added).schema
+                    self._outputs[way] = StructType([part for part in found if part.name != BUCKET])
+        return self._outputs[way]
 
     def _together(self, buckets: Sequence[int]) -> list[list[int]]:
         base = self._base

@@ -229,6 +229,16 @@ def test_sums_of_floating_point_are_merged_where_the_view_allows_it(refinery: Re
     assert (jobs.merges("never"), jobs.merges("merged")) == (0, 1)
 
 
+def test_groups_without_aggregates_are_merged(refinery: Refineries, jobs: Jobs) -> None:
+    sql = "SELECT date_trunc('hour', at) AS hour, zone FROM events GROUP BY ALL"
+    world = World(refinery, 8, view(sql=sql))
+    world.lake.run()
+    world.add("late.parquet", [1])
+    world.lake.run()
+    world.lake.check()
+    assert (jobs.merges("v"), jobs.failed) == (1, [])
+
+
 def test_sketches_are_merged(refinery: Refineries, jobs: Jobs) -> None:
     sql = "SELECT date_trunc('day', at) AS hour, hll_sketch_agg(n) AS n FROM events GROUP BY ALL"
     world = World(refinery, 6, view(sql=sql), view("w", base="v", time_column="hour", sql=ESTIMATE))

@@ -106,7 +106,12 @@ def _analyse(
         used={table: frozenset(columns) for table, columns in resolver.used.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
-        merging=merging_of(select, resolver.meaning, aggregates=cut.aggregates),
+        merging=merging_of(
+            select,
+            resolver.meaning,
+            {column.lower() for columns in resolver.used.values() for column in columns},
+            aggregates=cut.aggregates,
+        ),
     ), []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -12,11 +12,13 @@ from mv_assets.views.sql.columns import output_names
 from mv_assets.views.sql.decomposition import is_aggregate
 from mv_assets.views.sql.partials import Kind, Partial, partial_of
 from mv_assets.views.sql.scope import Found
+from mv_assets.views.sql.spark_functions import GENERATORS
 from mv_assets.views.sql.wording import short
 
 # Any other clause picks or changes rows by what else is in their bucket.
 _CLAUSES = frozenset({"with_", "hint", "expressions", "from_", "joins", "laterals", "where", "group"})
-_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean")
+_INTEGERS = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT})
+_INEXACT_KINDS = frozenset({"float", "double", "string"})
 _INEXACT = (exp.Div, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow)
 _FLOATS = frozenset({exp.DType.FLOAT, exp.DType.DOUBLE})
 
@@ -34,14 +36,17 @@ class Merging:
     floats: frozenset[str] = frozenset()
 
 
-def merging_of(select: exp.Select, meaning: Meaning, *, aggregates: bool) -> Merging | str:
+def merging_of(
+    select: exp.Select, meaning: Meaning, used: Container[str], *, aggregates: bool
+) -> Merging | str:
     """How to merge; or why a bucket has to be computed from all of its files.
 
-    Each row comes from one row of the base table, which no subquery reads: a view must be so.
+    Each row comes from one row of the base table, which no subquery reads: a view must be so. `used` are
+    the columns of tables that it mentions, in lower case.
     """
     try:
         _refuse_clauses(select)
-        return _of_groups(select, meaning) if aggregates else Merging()
+        return _of_groups(select, meaning, used) if aggregates else Merging()
     except NotPlain as why:
         return str(why)
 
@@ -54,26 +59,44 @@ def _refuse_clauses(select: exp.Select) -> None:
         raise NotPlain("a window function depends on all rows of a bucket")
 
 
-def _of_groups(select: exp.Select, meaning: Meaning) -> Merging:
+def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Merging:
     found, floats = dict[str, Partial](), set[str]()
     for item in select.expressions:
+        if isinstance(item, exp.Aliases) or any(map(_generates, item.walk())):
+            raise NotPlain(f"{short(item.sql('spark'))} makes several rows of a group")
         if _aggregates(item, meaning):
             [name] = output_names(item)
             found[name] = partial_of(_bare(item))
             if found[name].kind is Kind.SUM and _rounds(found[name].argument, meaning):
                 floats.add(name)
-    _refuse_hidden_keys(select, meaning)
+    _refuse_hidden_keys(select, meaning, used)
     return Merging(groups=True, aggregates=found, floats=frozenset(floats))
 
 
-def _refuse_hidden_keys(select: exp.Select, meaning: Meaning) -> None:
+def _generates(node: exp.Expr) -> bool:
+    named = isinstance(node, exp.Anonymous) and str(node.name).lower() in GENERATORS
+    return named or isinstance(node, (exp.UDTF, exp.Explode, exp.Inline))
+
+
+def _refuse_hidden_keys(select: exp.Select, meaning: Meaning, used: Container[str]) -> None:
     """Groups are told apart by what is stored of them."""
     group = select.args.get("group") or exp.Group()
     shown = {_spelled(_bare(item), meaning) for item in select.expressions}
     for key in () if group.args.get("all") else group.expressions:
         by_place = isinstance(key, exp.Literal) and key.is_int
-        if not by_place and _spelled(key, meaning) not in shown:
+        if not by_place and (_spelled(key, meaning) not in shown or _is_two(key, meaning, used)):
             raise NotPlain(f"{short(key.sql('spark'))} is a key of GROUP BY but no output column")
+
+
+def _is_two(key: exp.Expr, meaning: Meaning, used: Container[str]) -> bool:
+    """Whether a key names an item that has the name of a column: Spark takes the column, if there is one."""
+    for column in key.find_all(exp.Column):
+        meant = meaning.get(id(column))
+        if isinstance(meant, exp.Expr) and column.name.lower() in used:
+            item = _bare(meant)
+            if not isinstance(item, exp.Column) or item.name.lower() != column.name.lower():
+                return True
+    return False
 
 
 def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:
@@ -83,20 +106,25 @@ def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:
 
 def _rounds(argument: exp.Expr | None, meaning: Meaning) -> bool:
     """Whether a value is known to be of floating point; of columns without a known type Spark will tell."""
-    nodes = [] if argument is None else list(_followed(argument, meaning, prune=_is_exact))
-    kinds = [kind for node in nodes if (kind := _kind(node, meaning))]
-    decimal = any(kind.startswith("decimal") for kind in kinds)
+    found = [] if argument is None else list(_followed(argument, meaning, prune=_is_exact))
+    asked = {id(node) for each in found if isinstance(each, exp.If) for node in each.this.walk()}
+    nodes = [node for node in found if id(node) not in asked]
+    kinds = {kind for node in nodes if (kind := _kind(node, meaning))}
     return (
-        any(not kind.startswith(_EXACT) for kind in kinds)
+        not kinds.isdisjoint(_INEXACT_KINDS)
         or any(isinstance(node, exp.Cast) and node.to.this in _FLOATS for node in nodes)
-        or any(isinstance(node, exp.Literal) and "e" in node.name.lower() for node in nodes)
-        or (not decimal and any(isinstance(node, _INEXACT) for node in nodes))
+        or any(_is_float(node) for node in nodes)
+        or ("decimal" not in kinds and any(isinstance(node, _INEXACT) for node in nodes))
     )
+
+
+def _is_float(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower()
 
 
 def _is_exact(node: exp.Expr) -> bool:
     """Whether a value is exact whatever it is made of."""
-    return isinstance(node, exp.Cast) and node.to.sql("spark").lower().startswith(_EXACT)
+    return isinstance(node, exp.Cast) and node.to.this in _INTEGERS | {exp.DType.DECIMAL}
 
 
 def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
@@ -104,7 +132,7 @@ def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
     if not isinstance(meant, Found) or meant.fields:
         return None
     kind = meant.relation.type_of(meant.column)
-    return None if kind is None else kind.lower()
+    return None if kind is None else kind.lower().partition("(")[0]
 
 
 def _followed(
@@ -124,7 +152,7 @@ def _spelled(node: exp.Expr, meaning: Meaning) -> str:
     for here, there in zip(list(node.find_all(exp.Column)), list(copy.find_all(exp.Column)), strict=True):
         meant = meaning.get(id(here))
         if isinstance(meant, Found):
-            name = ".".join((meant.relation.name.lower(), meant.column.lower(), *meant.fields))
+            name = repr((meant.relation.name.lower(), meant.column.lower(), meant.fields))
         elif meant is not None:
             name = _spelled(_bare(meant), meaning)
         else:

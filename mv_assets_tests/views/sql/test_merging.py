@@ -14,6 +14,7 @@ EVENTS = Source(
         "n": "bigint",
         "price": "decimal(10,2)",
         "ok": "boolean",
+        "word": "string",
     },
     time_column="at",
 )
@@ -103,6 +104,31 @@ def test_what_depends_on_other_rows_needs_all_files(sql: str, why: str) -> None:
     assert why in str(merging(sql))
 
 
+@pytest.mark.parametrize("base", [EVENTS, UNKNOWN])
+@pytest.mark.parametrize("item", ["coalesce(zone, 7)", "zone + 1", "upper(ok)"])
+def test_a_key_that_may_be_a_column_is_no_output_column(item: str, base: Source) -> None:
+    found = by_hour(f"{item} AS zone, count(*) AS n", "WHERE zone > 1 GROUP BY 1, zone", base)
+    assert "zone is a key" in str(found)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "explode(split(k, ',')) AS a",
+        "explode(array(1, 1)) AS a",
+        "inline(array(struct(1), struct(1))) AS a",
+        "stack(1, sum(n), sum(n)) AS (a, b)",
+    ],
+)
+def test_a_group_that_becomes_several_rows_needs_all_files(item: str) -> None:
+    assert "several rows" in str(by_hour(f"k, {item}, count(*) AS c", "GROUP BY 1, k", UNKNOWN))
+
+
+def test_columns_of_one_spelling_are_two() -> None:
+    base = Source("events", {"at": "timestamp", "a": "struct<b:int>", "a.b": "int", "n": "int"}, "at")
+    assert "is a key" in str(by_hour("`a.b` AS z, sum(n) AS n", "GROUP BY 1, `a.b`, a.b", base))
+
+
 @pytest.mark.parametrize(
     "group",
     [
@@ -147,6 +173,8 @@ def test_single_rows_are_put_side_by_side(sql: str) -> None:
         ("n * 1e2", True),
         ("CAST(n AS DOUBLE)", True),
         ("CASE WHEN ok THEN fare END", True),
+        ("CASE WHEN fare > 1.5 AND word = 'refund' THEN n END", False),
+        ("word", True),
     ],
 )
 def test_sums_of_floating_point_are_told(argument: str, rounds: bool) -> None:  # noqa: FBT001 - a table of cases
