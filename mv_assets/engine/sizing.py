@@ -17,18 +17,21 @@ _LISTED, _USUALLY_LISTED = "spark.sql.sources.parallelPartitionDiscovery.thresho
 _OWN_SPLIT = "spark.mv_assets.split"
 # What a session is told for one job, and who uses it next must not find.
 PER_JOB = (_DEALT, _SPLIT, _OWN_SPLIT, _LISTED)
-# Parts that are shuffled: Spark puts them together where they are small, but takes none apart.
-_PART = 4 << 20
+# Parts that are shuffled, and how many at least, as a join or a generator may make much of little: Spark puts
+# them together where they are small, but takes none apart.
+_PART, _PARTS = 16 << 20, 8
 # Tasks among which cores share evenly, and what is too little for one.
-_TASKS, _LEAST_SPLIT = 64, 16 << 20
+_TASKS, _LEAST_SPLIT = 64, 32 << 20
 _BYTES = re.compile(r"(\d+)([kmgt]?)b?")
 _SCALES = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def size(spark: SparkSession, read: int) -> None:
     """Set a session for a job that reads so many bytes: in smaller parts than it is set to, or fewer."""
-    most = int(spark.conf.get(_SHUFFLED) or 1)
-    spark.conf.set(_DEALT, str(max(1, min(most, -(-read // _PART)))))
+    most = str(spark.conf.get(_SHUFFLED))
+    # Some vendors' Spark may be told to find the number itself.
+    if most.isdecimal():
+        spark.conf.set(_DEALT, str(min(int(most), max(_PARTS, -(-read // _PART)))))
     own = spark.conf.get(_OWN_SPLIT, None)
     if own is None:
         own = spark.conf.get(_SPLIT) or ""

@@ -22,7 +22,6 @@ class Addition:
     """
 
     added: tuple[int, ...]
-    kept: tuple[int, ...]
     stored: int
 
 
@@ -55,7 +54,7 @@ def addition(row: PartitionRow, seen: Seen, recorded: Sequence[Segment], base: L
     if not added or len(kept) < len(before) or any(base.crcs[at] != before[base.names[at]] for at in kept):
         return None
     spares = row.bytes < sum(base.sizes[at] for at in kept)
-    return Addition(added, kept, row.bytes) if spares else None
+    return Addition(added, row.bytes) if spares else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,7 @@ class Piece:
                 self._compute(full)
             except (EngineLost, OutOfSpace) as error:
                 self.stopped = error
+                self._leave(error)
 
     def commit(self) -> list[Result]:
         """Commit what was staged; what became of every bucket."""
@@ -103,6 +104,16 @@ class Piece:
                 self._results.append(Result(bucket, self._operation, decision.outcome, rows, decision.why))
         self._staged.clear()
         return sorted(self._results, key=lambda result: result.bucket)
+
+    def _leave(self, error: EngineLost | OutOfSpace) -> None:
+        """Say of the buckets that were not reached why; they are as they were."""
+        known = {result.bucket for result in self._results}
+        known |= {bucket for attempt in self._staged for bucket in attempt.buckets}
+        self._results += [
+            Result(bucket, self._operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}")
+            for bucket in self._planned
+            if bucket not in known
+        ]
 
     def _compute(self, full: dict[int, Seen]) -> None:
         with ExitStack() as held:

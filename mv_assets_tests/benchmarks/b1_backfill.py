@@ -19,19 +19,21 @@ def run() -> Sequence[Figure]:
         lake, engine = held.enter_context(months()), held.enter_context(warm())
         job = ByHand(engine.shared(), str(lake), str(held.enter_context(folder())))
 
-        def backfill() -> Callable[[], object]:
-            cold = held.enter_context(shop(lake, engine))
+        def backfill(most: int) -> Callable[[], object]:
+            cold = held.enter_context(shop(lake, engine, max_buckets_per_run=most))
             return partial(cold.refresh, MONTHS)
 
         steps = {
-            "backfill": backfill,
+            "backfill": partial(backfill, MONTHS),
+            "in two": partial(backfill, 64),
             "by hand": measured(job.everything),
             "nowhere": measured(job.nowhere),
         }
         interleaved(1, steps)
         samples = interleaved(_ROUNDS, steps)
-    what = f"cold backfill, {MONTHS} months in ranged runs, SF {SF}"
+    what = f"cold backfill, {MONTHS} months in a ranged run, SF {SF}"
     return [
         ratio("B1", f"{what} / partitionBy by hand", samples, "backfill", "by hand", 0.9),
         ratio("B1", f"{what} / the same SQL to noop", samples, "backfill", "nowhere", 1.2),
+        ratio("B1", "in two runs, as by default / in one", samples, "in two", "backfill"),
     ]

@@ -21,6 +21,16 @@ SUMS = "SELECT date_trunc('day', at) AS hour, zone, sum(x) AS x FROM events GROU
 
 
 @contextmanager
+def set_to(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(key) or ""
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before)
+
+
+@contextmanager
 def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
     """How all days are computed."""
     news = news_of(lake.look())
@@ -49,31 +59,41 @@ def test_only_the_used_columns_and_the_asked_time_are_read(works: Make, engine: 
 def test_few_rows_are_not_dealt_out_to_many(works: Make, engine: Engine) -> None:
     lake = works(view(sql=SUMS))
     lake.put("a.parquet", rows_at([0, 1, 2], zone="a", x=1))
-    with engine.session() as spark, plan_of(lake, spark) as plan:
-        assert re.findall(r"hashpartitioning\(.*, (\d+)\)", plan) == ["1"]
+    with (
+        engine.session() as spark,
+        set_to(spark, "spark.sql.shuffle.partitions", "100"),
+        plan_of(lake, spark) as plan,
+    ):
+        assert re.findall(r"hashpartitioning\(.*, (\d+)\)", plan) == ["8"]
 
 
 @pytest.mark.parametrize(
     ("read", "parts", "split"),
     [
-        (0, "1", 16 << 20),
-        (9 << 20, "3", 16 << 20),
-        (2 << 30, "100", 32 << 20),
+        (0, "8", 32 << 20),
+        (129 << 20, "9", 32 << 20),
+        (2560 << 20, "100", 40 << 20),
         (1 << 50, "100", 48 << 20),
     ],
 )
 def test_the_more_there_is_to_read_the_more_parts_up_to_what_is_set(
     engine: Engine, read: int, parts: str, split: int
 ) -> None:
-    with engine.session() as spark:
-        before = spark.conf.get("spark.sql.shuffle.partitions")
-        spark.conf.set("spark.sql.shuffle.partitions", "100")
+    with engine.session() as spark, set_to(spark, "spark.sql.shuffle.partitions", "100"):
         spark.conf.set("spark.sql.files.maxPartitionBytes", "48mb")
         size(spark, read)
         assert spark.conf.get("spark.sql.adaptive.coalescePartitions.initialPartitionNum") == parts
         found = spark.conf.get("spark.sql.files.maxPartitionBytes")
         assert found == ("48mb" if split == 48 << 20 else str(split))
-        spark.conf.set("spark.sql.shuffle.partitions", before or "")
+
+
+def test_a_large_job_after_a_small_one_is_split_as_the_session_is_set(engine: Engine) -> None:
+    with engine.session() as spark:
+        own = spark.conf.get("spark.sql.files.maxPartitionBytes")
+        size(spark, 0)
+        assert spark.conf.get("spark.sql.files.maxPartitionBytes") == str(32 << 20)
+        size(spark, 1 << 50)
+        assert spark.conf.get("spark.sql.files.maxPartitionBytes") == own
 
 
 def test_who_uses_a_session_next_finds_nothing_of_the_last_job(engine: Engine) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import OutOfSpace
+from mv_assets.refresh.errand import Errand
 from mv_assets.refresh.staging import Alike
 from mv_assets.state import health
 from mv_assets_tests.duck import DuckStage
@@ -76,3 +77,24 @@ def test_where_nothing_fits_it_is_the_disk_and_not_everything_is_tried(
     assert tried[:4] == [[0, 1, 2, 3], [0, 1], [0], [1]]
     assert len(tried) <= 8
     assert made.snapshot().attempts == {}
+
+
+@pytest.mark.parametrize(
+    ("without_room", "states"), [((0,), "-VVVVV"), ((2, 3), "VV--VV"), ((0, 3), "-VV---")]
+)
+def test_one_piece_of_an_errand_without_room_keeps_no_other_out_and_the_second_is_the_disk(
+    yard: Yards, monkeypatch: pytest.MonkeyPatch, without_room: Sequence[int], states: str
+) -> None:
+    made = yard(view(max_buckets_per_run=2))
+    made.days(*range(6))
+    place = made.place()
+    with monkeypatch.context() as patch:
+        tried = too_big(patch, *without_room)
+        with Errand(place, made.catalog.view("v"), [number * DAY for number in range(6)]) as errand:
+            errand.stage()
+            results = errand.commit()
+    assert made.states(*range(6)) == states
+    assert sorted(results) == [number * DAY for number in range(6)]
+    assert all(results[number * DAY].done == (state == "V") for number, state in enumerate(states))
+    assert ([4, 5] in tried) == ("V" in states[4:])
+    assert len(health.troubles(made.snapshot())) == 1
