@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-WORKERS ?= auto
+# Some tests wait more than they compute.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # How long a soak is.
 KILLS ?= 200
 MINUTES ?= 60
 SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py) -k 'not whatever'
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
 .PHONY: dev test check prove soak bench bench-peers java chromium clean
@@ -37,6 +38,7 @@ prove: java chromium $(READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
 	$(BIN)/pytest -n 0 -m 'slow or soak'
+	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) $(TESTS)/query/fuzz/test_routing.py
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.
 soak: java $(READY)

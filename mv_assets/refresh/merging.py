@@ -25,24 +25,31 @@ class Addition:
     stored: int
 
 
-def candidates(snapshot: Snapshot, seen: Mapping[int, Seen]) -> list[int]:
-    """The stale buckets of which nothing but the base table's files differs, and which nobody distrusts."""
-    return [
+def candidates(snapshot: Snapshot, seen: Mapping[int, Seen], base: Listing) -> list[int]:
+    """The stale buckets that have more files than before, which is all that differs, and that nobody distrusts.
+
+    None at all if even together they could not spare enough: what they were computed from need not be loaded.
+    """
+    found = [
         bucket
         for bucket, row in snapshot.rows.items()
         if bucket in seen
         and rules.effective_state(row, snapshot.header) is State.STALE
         and not (row.forced or row.frozen or row.generation is None)
-        and _same_but_files(row, seen[bucket])
+        and _grew(row, seen[bucket])
     ]
+    read = {bucket: sum(base.sizes[at] for at in seen[bucket].members) for bucket in found}
+    most = sum(max(read[bucket] - snapshot.rows[bucket].bytes, 0) for bucket in found)
+    return found if most >= WORTH else []
 
 
-def _same_but_files(row: PartitionRow, seen: Seen) -> bool:
+def _grew(row: PartitionRow, seen: Seen) -> bool:
     recorded, now = row.inputs, seen.sight.inputs
     return (
         recorded is not None
         and now is not None
         and (recorded.definition, recorded.dimensions) == (now.definition, now.dimensions)
+        and recorded.base.segment_count < now.base.segment_count
     )
 
 

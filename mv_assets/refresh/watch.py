@@ -183,7 +183,7 @@ class Watch:
         table = self._catalog.tables.get(view.declared.base)
         if view.merging is None or getattr(table, "reader", "files") != "files":
             return {}
-        recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen))
+        recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen, sights.base))
         found = {
             bucket: merging.addition(snapshot.rows[bucket], seen[bucket], segments, sights.base)
             for bucket, segments in recorded.items()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from mv_assets.refresh import merging
 from mv_assets.refresh.merging import together
-from mv_assets_tests.lake import Lake, through, view
+from mv_assets.state.model import PartitionRow
+from mv_assets_tests.lake import Lake, day, through, view
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
@@ -121,6 +123,26 @@ def test_what_spares_little_is_recomputed(filled: Lake, monkeypatch: pytest.Monk
     assert merged(filled) == []
     [whole] = filled.dry().plan().work
     assert (whole.bytes, whole.spared) == (work.bytes + work.spared, 0)
+
+
+@pytest.mark.parametrize(("worth", "asked"), [(1, {0, 2}), (1 << 40, set())])
+def test_what_buckets_were_computed_from_is_loaded_for_those_that_may_be_merged(
+    filled: Lake, monkeypatch: pytest.MonkeyPatch, worth: int, asked: set[int]
+) -> None:
+    loaded, real = set[int](), merging.addition
+
+    def addition(row: PartitionRow, *given: Any) -> Any:
+        loaded.add(row.bucket // DAY)
+        return real(row, *given)
+
+    monkeypatch.setattr(merging, "addition", addition)
+    monkeypatch.setattr(merging, "WORTH", worth)
+    filled.write("late-0.parquet", [day(0)])
+    filled.write("late-2.parquet", [day(2)])
+    # One more row, in a file that was there.
+    filled.write("day-1.parquet", [*through(1), day(1)])
+    filled.dry().plan()
+    assert loaded == asked
 
 
 def test_buckets_of_which_one_has_a_file_that_another_adds_are_not_merged_by_one_job() -> None:

@@ -38,7 +38,13 @@ def project(lake: Refinery, server: str, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("step", STEPS)
+# Every third of them in the ordinary tests, all by `make prove`.
+_SOME = set(list(STEPS)[1::3])
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(step, marks=[] if step in _SOME else [pytest.mark.slow]) for step in STEPS]
+)
 def test_52_a_process_killed_at_any_step_leaves_nothing_torn_lost_or_double(
     refinery: Callable[..., Refinery], connect_server: str, tmp_path: Path, step: str
 ) -> None:
