@@ -26,7 +26,7 @@ class Addition:
 
 
 def candidates(snapshot: Snapshot, seen: Mapping[int, Seen], base: Listing) -> list[int]:
-    """The stale buckets that have more files than before, which is all that differs, and that nobody distrusts.
+    """The stale buckets that nobody distrusts and that differ in nothing but that they have more files.
 
     None at all if even together they could not spare enough: what they were computed from need not be loaded.
     """
