@@ -96,8 +96,5 @@ def _by_table(catalog: Catalog) -> dict[str, list[View]]:
     """Base tables, each with all views that come from it, directly or through another view."""
     found: dict[str, list[View]] = {}
     for view in catalog.views.values():
-        base = view.declared.base
-        while base in catalog.views:
-            base = catalog.views[base].declared.base
-        found.setdefault(base, []).append(view)
+        found.setdefault(catalog.root(view.name), []).append(view)
     return found

@@ -21,11 +21,11 @@ _MOST = 200
 
 
 # A place in the order in which a map was committed: version and bucket.
-Mark = tuple[int, int]
-BEGIN: Mark = (0, -(1 << 62))
+Position = tuple[int, int]
+BEGIN: Position = (0, -(1 << 62))
 
 
-def end_of(version: int) -> Mark:
+def end_of(version: int) -> Position:
     """After all that was committed up to a version."""
     return version, 1 << 62
 
@@ -35,9 +35,9 @@ def untold(
     deployment: Deployment,
     view: View,
     snapshot: Snapshot,
-    since: Mark,
+    since: Position,
     taken: Taken,
-) -> tuple[list[dg.AssetMaterialization], Mark]:
+) -> tuple[list[dg.AssetMaterialization], Position]:
     """Materializations of what was committed after `since`, and up to where all is told now.
 
     Dagster shows what the map says; the map is the truth.
@@ -70,8 +70,8 @@ def untold(
 
 
 def _changed(
-    instance: DagsterInstance, view: View, snapshot: Snapshot, since: Mark
-) -> Iterator[tuple[Mark, PartitionRow]]:
+    instance: DagsterInstance, view: View, snapshot: Snapshot, since: Position
+) -> Iterator[tuple[Position, PartitionRow]]:
     """Rows with new data; and rows that are VALID again without any, where Dagster shows a failed run."""
     failed: Collection[str] | None = None
     for row in snapshot.rows.values():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from mv_assets.engine.connect import is_client
+
 
 def kept(frame: DataFrame) -> DataFrame:
     """The rows of a frame, computed now."""
     made = frame.localCheckpoint()
-    if type(frame).__module__.startswith("pyspark.sql.connect"):
+    if is_client(frame):
         # PySpark looks for them in the session that was made first, where a server does not have them.
         own = frame.sparkSession
         made._session = own  # noqa: SLF001

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from mv_assets.engine.connect import is_client
 from mv_assets.engine.failures import in_short, spark_errors
 from mv_assets.engine.sizing import PER_JOB
 from mv_assets.engine.starting import start
@@ -162,7 +163,7 @@ def _be_quiet(spark: SparkSession) -> None:
     """No trace of every failed query on the terminal, and no ten minutes of waiting for a lost server."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_client(spark):
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 
         spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
@@ -176,7 +177,7 @@ def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_client(spark):
         # One by one, each would be a request.
         spark.conf._set_all(dict(settings), silent=False)  # type: ignore[attr-defined]  # noqa: SLF001
         return

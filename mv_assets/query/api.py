@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.clock import clock
+from mv_assets.engine.connect import is_client
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
@@ -152,7 +153,7 @@ def _engine(spark: SparkSession, declared: Spark) -> Engine:
 
 def _identity(spark: SparkSession) -> str:
     with spark_errors():
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if is_client(spark):
             return str(spark.session_id)  # type: ignore[attr-defined]
         return str(spark.sparkContext.applicationId)
 

@@ -152,7 +152,8 @@ class Planner:
     def _served_by_name(self, served: Served, made: list[tuple[View, Named]], files: Files) -> Served:
         views = tuple(FromView.of(view, named.stored) for view, named in made if named.stored)
         computed = sum(
-            counted(view, named.computed, self._extent(self._root(view), view)) for view, named in made
+            counted(view, named.computed, self._extent(self._catalog.root(view.name), view))
+            for view, named in made
         )
         if not made:
             return replace(served, files_from_base=files.number, bytes_from_base=files.bytes)
@@ -166,10 +167,6 @@ class Planner:
         """How many buckets a base table is read for, as the first view on it cuts the time."""
         views = self._knowledge.candidates(name)
         return counted(views[0], joined([asked.outer]), self._present.extent(name)) if views else 0
-
-    def _root(self, view: View) -> str:
-        base = view.declared.base
-        return base if base in self._catalog.tables else self._root(self._catalog.views[base])
 
     def _extent(self, table: str, view: View) -> tuple[int, int] | None:
         """From the first to the last time of which anything is known."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mv_assets.state import rules
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import Declaration, Header, Mark, Operation, PartitionRow
 from mv_assets.state.write import Log, changes, write_rows
-from mv_assets.state.writer import MapWriter
 
 
 def declare(tx: MapWriter, log: Log, view: Declaration) -> Header:

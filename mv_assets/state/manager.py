@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from mv_assets.errors import RowsMoved
 from mv_assets.state import declaring, rules
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     Attempt,
     Copied,
@@ -27,7 +28,6 @@ from mv_assets.state.model import (
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
 from mv_assets.state.write import Alive, Log, beat, changes, claim, own, uncollected, write_rows
-from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
 Clock = Callable[[], int]

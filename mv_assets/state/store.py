@@ -11,10 +11,10 @@ from sqlalchemy import Connection, select
 
 from mv_assets.state import schema
 from mv_assets.state.database import Database
+from mv_assets.state.map_reader import MapReader
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import DataFile, Event, Pulse, Segment, Snapshot
-from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
-from mv_assets.state.writer import MapWriter
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mv_assets.errors import Collected, Fenced
 from mv_assets.state import rules
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     DataFile,
     Declaration,
@@ -19,7 +20,6 @@ from mv_assets.state.model import (
     Segment,
     State,
 )
-from mv_assets.state.writer import MapWriter
 
 
 @dataclass(frozen=True, slots=True)

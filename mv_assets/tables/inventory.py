@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mv_assets.state.database import Database
-from mv_assets.state.reader import chunks
+from mv_assets.state.map_reader import chunks
 from mv_assets.state.retry import Retry
 from mv_assets.state.schema import inventory
 

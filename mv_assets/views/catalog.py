@@ -32,6 +32,12 @@ class Catalog:
             raise NotDeclared(name, list(self.views))
         return self.views[name]
 
+    def root(self, name: str) -> str:
+        """The table that a view comes from, directly or through others; a table's is itself."""
+        while name in self.views:
+            name = self.views[name].declared.base
+        return name
+
     def with_upstream(self, names: Iterable[str] | None = None) -> list[View]:
         """The named views, or all, with those they are based on before them."""
         wanted: set[str] = set()

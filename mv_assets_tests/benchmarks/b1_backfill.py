@@ -23,7 +23,7 @@ def run() -> Sequence[Figure]:
             cold = held.enter_context(shop(lake, engine, max_buckets_per_run=most))
             return partial(cold.refresh, MONTHS)
 
-        steps = {
+        steps: dict[str, Callable[[], Callable[[], object]]] = {
             "backfill": partial(backfill, MONTHS),
             "in two": partial(backfill, 64),
             "by hand": measured(job.everything),

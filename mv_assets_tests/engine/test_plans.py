@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from mv_assets.engine.connect import is_client
 from mv_assets.engine.session import Engine
 from mv_assets.engine.sizing import PER_JOB, size
 from mv_assets_tests.engine.works import Works, rows_at
@@ -110,7 +111,7 @@ def test_files_on_this_machine_are_looked_up_without_a_job(works: Make, engine: 
     for number in range(40):
         lake.put(f"{number}.parquet", rows_at([0], zone="a", x=pa.array([number])))
     with engine.session() as spark:
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if is_client(spark):
             pytest.skip("a client does not see a server's jobs")
         jobs = spark.sparkContext.statusTracker()
         before = set(jobs.getJobIdsForGroup(None))

@@ -14,7 +14,7 @@ from typing import Any
 from mv_assets.cli import main
 from mv_assets.engine import session
 from mv_assets.refresh import again, generations, staging
-from mv_assets.state import manager, writer
+from mv_assets.state import manager, map_writer
 
 # Where a process may die: the class, its method, and whether that is still carried out.
 STEPS: dict[str, tuple[type, str, bool]] = {
@@ -26,9 +26,9 @@ STEPS: dict[str, tuple[type, str, bool]] = {
     "before the files are read back": (generations.Warehouse, "contents", False),
     "before the second look": (again.Again, "look", False),
     "after the second look": (again.Again, "look", True),
-    "inside the commit, before the rows": (writer.MapWriter, "put_rows", False),
-    "inside the commit, after the rows": (writer.MapWriter, "put_rows", True),
-    "inside the commit, after the header": (writer.MapWriter, "put_header", True),
+    "inside the commit, before the rows": (map_writer.MapWriter, "put_rows", False),
+    "inside the commit, after the rows": (map_writer.MapWriter, "put_rows", True),
+    "inside the commit, after the header": (map_writer.MapWriter, "put_header", True),
     "after the commit": (manager.PartitionManager, "commit_once", True),
 }
 

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from mv_assets.errors import MvError
-from mv_assets.state.reader import MapReader
+from mv_assets.state.map_reader import MapReader
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
-from mv_assets.state.writer import MapWriter
 
 
 class LockstepStore(Store):

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mv_assets.errors import CommitConflict
+from mv_assets.state.map_reader import MapReader
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     AttemptRecord,
     DataFile,
@@ -25,10 +27,8 @@ from mv_assets.state.model import (
     Snapshot,
     Trouble,
 )
-from mv_assets.state.reader import MapReader
 from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
-from mv_assets.state.writer import MapWriter
 
 
 @dataclass(slots=True)

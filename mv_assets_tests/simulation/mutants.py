@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mv_assets.state import rules, write
+from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     _SEAL,
     EMPTY,
@@ -26,7 +27,6 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.registry import Registry
 from mv_assets.state.rules import commit, marks, watermark, work
-from mv_assets.state.writer import MapWriter
 from mv_assets.tables import fingerprint
 from mv_assets_tests import modelled
 from mv_assets_tests.simulation import actors

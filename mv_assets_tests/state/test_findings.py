@@ -11,8 +11,8 @@ from sqlalchemy import event
 
 from mv_assets.errors import BucketError, LeaseExpired, StateError
 from mv_assets.state import rules
+from mv_assets.state.map_reader import CHUNK
 from mv_assets.state.model import DataFile, Declaration, GenerationState, Mark, Operation, Outcome, State
-from mv_assets.state.reader import CHUNK
 from mv_assets.state.retry import Profile
 from mv_assets.state.store import Store
 from mv_assets_tests.faults import failing, interrupted

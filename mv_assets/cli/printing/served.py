@@ -15,13 +15,8 @@ _NO_BUCKET = "it has no bucket of that time that can be trusted"
 
 def bases_of(text: str, catalog: Catalog) -> list[str]:
     """The base tables that a query reads, some of them perhaps through views."""
-    names = list[str]()
-    for name in statement_of(text, [*catalog.tables, *catalog.views]).names:
-        root = name
-        while root in catalog.views:
-            root = catalog.views[root].declared.base
-        names.append(root)
-    return list(dict.fromkeys(names))
+    asked = statement_of(text, [*catalog.tables, *catalog.views]).names
+    return list(dict.fromkeys(map(catalog.root, asked)))
 
 
 def in_line(served: Served, bases: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The writing half of a view's map. Only PartitionManager, the registry and the leases hold one."""
+"""The writing half of a view's map. Only the manager, the registry, the leases and the troubles hold one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table, delete
 
 from mv_assets.errors import CommitConflict, UnknownView
 from mv_assets.state import codec, schema, statements
+from mv_assets.state.map_reader import MapReader
 from mv_assets.state.model import (
     AttemptRecord,
     DataFile,
@@ -23,11 +24,10 @@ from mv_assets.state.model import (
     Segment,
     Trouble,
 )
-from mv_assets.state.reader import MapReader
 
 
 class MapWriter(MapReader):
-    """The writing half. Only PartitionManager, the registry and the leases hold one."""
+    """The writing half. Only the manager, the registry, the leases and the troubles hold one."""
 
     def __init__(self, connection: Connection, view: str, now: Callable[[], int], *, lock: bool) -> None:
         super().__init__(connection, view, now)
