@@ -16,11 +16,11 @@ import sqlglot
 from pyspark.sql.types import StructType
 
 from mv_assets.errors import JobFailed
+from mv_assets.refresh.computing import Alike, Groups
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.sources import Sources
-from mv_assets.refresh.staging import Alike, Groups
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View
@@ -41,7 +41,7 @@ class DuckEngine:
 
 
 @dataclass(frozen=True)
-class DuckStage:
+class DuckComputation:
     """Computes buckets of one view from the files that a look listed."""
 
     view: View
@@ -81,16 +81,16 @@ class DuckSources(Sources):
 
     __slots__ = ()
 
-    def stage(  # type: ignore[override]
+    def computation(  # type: ignore[override]
         self, _held: ExitStack, _spark: Any, sights: Sights, seen: Mapping[int, Seen], _merging: object = None
-    ) -> DuckStage:
+    ) -> DuckComputation:
         names, root = sights.base.names, self._root(sights.base)
         files = {bucket: [f"{root}/{names[at]}" for at in each.members] for bucket, each in seen.items()}
         dimensions = {
             name: [f"{self._root(listing)}/{each}" for each in listing.names]
             for name, listing in sights.dimensions.items()
         }
-        return DuckStage(sights.view, dimensions, files, self._create)
+        return DuckComputation(sights.view, dimensions, files, self._create)
 
     def _root(self, listing: Listing) -> str:
         return self.catalog.tables[listing.table].path or ""

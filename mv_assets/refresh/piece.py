@@ -14,11 +14,11 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
+from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.sights import Seen
-from mv_assets.refresh.staging import Alike, Stage
 from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
 from mv_assets.state.rules import Due
@@ -120,22 +120,24 @@ class Piece:
             spark = held.enter_context(self._place.engine.session())
             try:
                 with spark_errors():
-                    stage = self._place.sources.stage(held, spark, self._news.sights, full, self._merging)
-                    groups = stage.groups(list(full))
+                    computation = self._place.sources.computation(
+                        held, spark, self._news.sights, full, self._merging
+                    )
+                    groups = computation.groups(list(full))
             except JobFailed as failed:
                 self._fail(list(full), str(failed))
                 return
             self._attempt(groups.empty, _nothing)
             for group in groups.alike:
-                again = self._job(stage, group.recomputed) if group.merged else None
-                self._attempt(group.buckets, self._job(stage, group), again)
+                again = self._job(computation, group.recomputed) if group.merged else None
+                self._attempt(group.buckets, self._job(computation, group), again)
         for error in dict.fromkeys(groups.failing.values()):
             self._fail([b for b, each in groups.failing.items() if each == error], error)
 
-    def _job(self, stage: Stage, alike: Alike) -> Compute:
+    def _job(self, computation: Computation, alike: Alike) -> Compute:
         def compute(generation: str, buckets: Sequence[int]) -> Contents:
             name, warehouse = self._view.name, self._place.warehouse
-            stage.write(alike, buckets, warehouse.place(name, generation))
+            computation.write(alike, buckets, warehouse.place(name, generation))
             contents = warehouse.contents(name, generation)
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
             if outside:

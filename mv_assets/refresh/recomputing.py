@@ -14,10 +14,10 @@ from mv_assets.engine.comparing import Compared, compared
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.refresh.computing import Computation
 from mv_assets.refresh.damage import Damage, Files, unreadable
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.sights import Seen, Sights
-from mv_assets.refresh.staging import Stage
 from mv_assets.state.model import BUCKET, PartitionRow
 
 Compare = Callable[[Sequence[int]], Mapping[int, Compared]]
@@ -76,8 +76,8 @@ class Recomputation:
         if full:
             with ExitStack() as held:
                 spark = held.enter_context(self._place.engine.session())
-                stage = self._place.sources.stage(held, spark, self._sights, full)
-                groups = stage.groups(list(full))
+                computation = self._place.sources.computation(held, spark, self._sights, full)
+                groups = computation.groups(list(full))
                 yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
                 yield [self._without_files(bucket) for bucket in groups.empty]
                 key, warehouse = self._sights.view.buckets.key, self._place.warehouse
@@ -86,20 +86,20 @@ class Recomputation:
                 stored = StoredReader(spark, warehouse.root, warehouse.open, keyed, self._files, columns)
                 most = self._sights.view.declared.max_buckets_per_run
                 for group in groups.alike:
-                    compare = partial(self._compare, stage, stored, group.schema)
+                    compare = partial(self._compare, computation, stored, group.schema)
                     for at in range(0, len(group.buckets), most):
                         yield self._attempt(
                             group.buckets[at : at + most], compare, partial(self._read, stored)
                         )
 
     def _compare(
-        self, stage: Stage, stored: StoredReader, schema: StructType, buckets: Sequence[int]
+        self, computation: Computation, stored: StoredReader, schema: StructType, buckets: Sequence[int]
     ) -> Mapping[int, Compared]:
         view = self._sights.view
         names = [view.buckets.key(bucket) for bucket in buckets]
         stored.learn(names)
         with spark_errors():
-            computed = stage.rows(schema, buckets)
+            computed = computation.rows(schema, buckets)
             columns = StructType([part for part in computed.schema if part.name != BUCKET])
             return compared(stored.with_buckets(names, columns), computed, view.sql.approximate)
 

@@ -12,10 +12,10 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import EngineUnavailable, JobFailed
+from mv_assets.refresh.computing import Base, Computation, Dimension
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen, Sights
-from mv_assets.refresh.staging import Base, Dimension, Stage
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import PartitionRow
 from mv_assets.state.store import Store
@@ -34,15 +34,15 @@ class Sources:
     store: Store
     warehouse: Warehouse
 
-    def stage(
+    def computation(
         self,
         held: ExitStack,
         spark: SparkSession,
         sights: Sights,
         seen: Mapping[int, Seen],
         merging: Mapping[int, tuple[PartitionRow, Addition]] | None = None,
-    ) -> Stage:
-        """A stage for some buckets that have files; what it reads stays there until `held` is closed.
+    ) -> Computation:
+        """How to compute some buckets that have files; what it reads stays there until `held` is closed.
 
         Those of `merging` have the rows they had when they were planned, to which files were added.
         """
@@ -54,7 +54,7 @@ class Sources:
         stored = self._stored(held, spark, view, [row for row, _ in merging.values()]) if merging else None
         base = Base(sights.base.table, time, reader, files, sizes, added, stored)
         held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
-        return Stage(spark, view, base, self._dimensions(spark, sights))
+        return Computation(spark, view, base, self._dimensions(spark, sights))
 
     def _base(
         self, held: ExitStack, spark: SparkSession, view: View, listing: Listing, buckets: Sequence[int]

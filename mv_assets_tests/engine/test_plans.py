@@ -1,4 +1,4 @@
-"""How Spark goes about a stage: what it reads, skips, shuffles and sorts."""
+"""How Spark goes about a computation: what it reads, skips, shuffles and sorts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
     """How all days are computed."""
     news = news_of(lake.look())
     with ExitStack() as held:
-        stage = lake.place().sources.stage(held, spark, news.sights, news.seen)
-        [alike] = stage.groups(list(news.seen)).alike
+        computation = lake.place().sources.computation(held, spark, news.sights, news.seen)
+        [alike] = computation.groups(list(news.seen)).alike
         spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
         with redirect_stdout(StringIO()) as said:
-            stage.rows(alike.schema, alike.buckets).explain(mode="formatted")
+            computation.rows(alike.schema, alike.buckets).explain(mode="formatted")
         yield said.getvalue()
 
 

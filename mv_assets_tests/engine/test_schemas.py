@@ -231,11 +231,11 @@ def test_of_many_columns_only_the_used_are_read(works: Make) -> None:
     place, news = lake.place(), lake.look(whole=True).news
     assert news is not None
     with ExitStack() as held, place.engine.session() as spark:
-        stage = place.sources.stage(held, spark, news.sights, news.seen)
-        [alike] = stage.groups([0]).alike
+        computation = place.sources.computation(held, spark, news.sights, news.seen)
+        [alike] = computation.groups([0]).alike
         assert alike.schema.names == ["at", "c7"]
         with redirect_stdout(io.StringIO()) as plan:
-            stage.rows(alike.schema, [0]).explain()
+            computation.rows(alike.schema, [0]).explain()
         assert "ReadSchema: struct<at:timestamp,c7:bigint>" in plan.getvalue()
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import OutOfSpace
+from mv_assets.refresh.computing import Alike
 from mv_assets.refresh.errand import Errand
-from mv_assets.refresh.staging import Alike
 from mv_assets.state import health
-from mv_assets_tests.duck import DuckStage
+from mv_assets_tests.duck import DuckComputation
 from mv_assets_tests.lake import view
 from mv_assets_tests.refresh.yard import Yard
 
@@ -20,15 +20,15 @@ Yards = Callable[..., Yard]
 
 def too_big(patch: pytest.MonkeyPatch, *days: int) -> list[list[int]]:
     """There is no room for these days; the days of each job that was tried."""
-    real, tried = DuckStage.write, list[list[int]]()
+    real, tried = DuckComputation.write, list[list[int]]()
 
-    def write(self: DuckStage, alike: Alike, buckets: Sequence[int], place: str) -> None:
+    def write(self: DuckComputation, alike: Alike, buckets: Sequence[int], place: str) -> None:
         tried.append([bucket // DAY for bucket in buckets])
         if {bucket // DAY for bucket in buckets} & set(days):
             raise OutOfSpace("No space left on device")
         real(self, alike, buckets, place)
 
-    patch.setattr(DuckStage, "write", write)
+    patch.setattr(DuckComputation, "write", write)
     return tried
 
 

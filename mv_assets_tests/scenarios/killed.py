@@ -13,7 +13,7 @@ from typing import Any
 
 from mv_assets.cli import main
 from mv_assets.engine import session
-from mv_assets.refresh import again, generations, staging
+from mv_assets.refresh import again, computing, generations
 from mv_assets.state import manager, map_writer
 
 # Where a process may die: the class, its method, and whether that is still carried out.
@@ -21,8 +21,8 @@ STEPS: dict[str, tuple[type, str, bool]] = {
     "before the attempt is registered": (manager.PartitionManager, "register", False),
     "after the attempt is registered": (manager.PartitionManager, "register", True),
     "before Spark is asked": (session.Engine, "session", False),
-    "before the job": (staging.Stage, "write", False),
-    "after the job": (staging.Stage, "write", True),
+    "before the job": (computing.Computation, "write", False),
+    "after the job": (computing.Computation, "write", True),
     "before the files are read back": (generations.Warehouse, "contents", False),
     "before the second look": (again.Again, "look", False),
     "after the second look": (again.Again, "look", True),

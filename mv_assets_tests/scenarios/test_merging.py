@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.project import MaterializedView
+from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.refresher import Scope
-from mv_assets.refresh.staging import Alike, Stage
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery, by_bucket
@@ -54,15 +54,15 @@ class Jobs:
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    real, found = Stage.write, Jobs()
+    real, found = Computation.write, Jobs()
 
-    def write(self: Stage, alike: Alike, buckets: Sequence[int], place: str) -> None:
+    def write(self: Computation, alike: Alike, buckets: Sequence[int], place: str) -> None:
         found.failed.append(alike.merged)
         real(self, alike, buckets, place)
         found.failed.pop()
         found.done.append((self._view.name, alike.merged))
 
-    monkeypatch.setattr(Stage, "write", write)
+    monkeypatch.setattr(Computation, "write", write)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Stage: one Spark job computes a range of buckets from exactly their files and writes one generation."""
+"""How a view's buckets are computed: one Spark job over exactly their files, for a generation or an audit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _columns(schema: StructType) -> tuple[str, ...]:
     return tuple(f"{part.name} {part.dataType}" for part in schema)
 
 
-class Stage:
+class Computation:
     """Computes buckets of one view in a session of its own."""
 
     def __init__(self, spark: SparkSession, view: View, base: Base, dimensions: Iterable[Dimension]) -> None:
