@@ -25,7 +25,8 @@ from mv_assets.refresh.generations import Contents, Warehouse
 from mv_assets.refresh.piece import Piece
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Refresher, Report, Scope
+from mv_assets.refresh.refresher import Refresher, Report
+from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from mv_assets.buckets import iso
 from mv_assets.clock import clock
+from mv_assets.refresh.scope import between
 from mv_assets.views.view import View
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -38,9 +38,4 @@ def asked(
         raise click.UsageError("give either --bucket or --from and --to")
     if bucket is None and (first is None or last is None):
         raise click.UsageError("a range has both --from and --to")
-    start, end = view.buckets.parse(str(first or bucket)), view.buckets.parse(str(last or bucket))
-    if end < start:
-        raise click.UsageError("--to lies before --from")
-    if end > clock():
-        raise click.UsageError(f"bucket {iso(end)} lies in the future")
-    return list(view.buckets.between(start, view.buckets.next(end)))
+    return between(view, bucket if first is None else first, last, clock())

@@ -18,7 +18,8 @@ from mv_assets.clock import clock
 from mv_assets.refresh.piece import Result
 from mv_assets.refresh.place import place_of
 from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Refresher, Report, Scope, prepare
+from mv_assets.refresh.refresher import Refresher, Report
+from mv_assets.refresh.scope import Scope, prepare
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
@@ -62,7 +63,7 @@ def refresh(
         for name, buckets in asked_for.items():
             prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
         place = place_of(catalog, store, manager, spark, clock)
-        scope = _scope(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
+        scope = Scope.of(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
         watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
         try:
             reports = watched.run(names)
@@ -80,12 +81,6 @@ def refresh(
                 _print(report, watermarks.get(report.view.name))
     if any(_is_wrong(report) for report in reports):
         ctx.exit(1)
-
-
-def _scope(view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
-    if buckets is None:
-        return Scope(max_bytes=max_bytes)
-    return Scope(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
 
 
 class _Bar:

@@ -17,10 +17,10 @@ from mv_assets.defs.projection import provenance
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.garbage import Garbage, Report
 from mv_assets.refresh.place import Place
-from mv_assets.refresh.refresher import Refresher, Scope, prepare
+from mv_assets.refresh.refresher import Refresher
 from mv_assets.refresh.refresher import Report as Refreshed
+from mv_assets.refresh.scope import Scope, between, prepare
 from mv_assets.state.model import Outcome
-from mv_assets.views.view import View
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
@@ -86,30 +86,19 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _place(deployment, context) as place:
-            buckets = _buckets(view, config.first, config.last)
+            buckets = between(view, config.first, config.last, deployment.now())
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
                 with place.engine.session():
                     pass
             prepare(place.manager, view, buckets, force=config.force, extend=config.extend)
-            end = None if buckets is None else view.buckets.next(buckets[-1])
-            scope = Scope(None if buckets is None else buckets[0], end, config.max_bytes)
+            scope = Scope.of(view, buckets, config.max_bytes)
             reports = Refresher(place, scope).run([view.name])
             for report in reports:
                 _tell(context, deployment, place, report)
         _raise_if_wrong(reports)
 
     return refresh
-
-
-def _buckets(view: View, first: str | None, last: str | None) -> list[int] | None:
-    if first is None and last is None:
-        return None
-    start = view.buckets.parse(first or last or "")
-    end = view.buckets.parse(last or first or "")
-    if end < start:
-        raise dg.Failure(f"the last bucket {last} lies before the first, {first}", allow_retries=False)
-    return list(view.buckets.between(start, view.buckets.next(end)))
 
 
 def _tell(context: dg.OpExecutionContext, deployment: Deployment, place: Place, report: Refreshed) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mv_assets.errors import EngineLost, EngineUnavailable, MvError, OutOfCoverage
+from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.piece import Result
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.watch import Observer, Outlook, Watch
-from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
@@ -58,41 +58,6 @@ class Unwatched:
     def begins(self, view: View, work: Work) -> None: ...
 
     def ends(self, view: View, work: Work, results: Iterable[Result]) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """How much of the views a person asked for: a stretch of time, and bytes to read in all."""
-
-    start: int | None = None
-    end: int | None = None
-    max_bytes: int | None = None
-
-    def holds(self, view: View, bucket: int) -> bool:
-        after = self.start is None or view.buckets.next(bucket) > self.start
-        return after and (self.end is None or bucket < self.end)
-
-
-def prepare(
-    manager: PartitionManager, view: View, buckets: Sequence[int] | None, *, force: bool, extend: bool
-) -> None:
-    """Mark what is to be computed whatever its state, or lies before the view's coverage.
-
-    Raises:
-        OutOfCoverage: a bucket lies before the view's start and `extend` is not given.
-
-    """
-    if buckets is None and not force:
-        return
-    start = manager.declare(view.declaration).start
-    before = [each for each in buckets or () if each < start]
-    if before and not extend:
-        key = view.buckets.key
-        raise OutOfCoverage(view.name, key(before[0]), key(start))
-    if force:
-        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
-    elif before:
-        manager.force(view.declaration, before, "the coverage was extended", extend=True)
 
 
 class Refresher:

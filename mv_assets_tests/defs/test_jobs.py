@@ -35,6 +35,14 @@ def test_a_forced_refresh_really_computes(office: Make) -> None:
     assert [number for number in before if before[number] != after[number]] == [1]
 
 
+def test_a_bucket_of_the_future_is_not_forced(office: Make) -> None:
+    made = office()
+    made.refinery.look()
+    refused = made.job("refresh_view", view="v", first="2999-01-01", force=True)
+    assert "lies in the future" in failure_of(refused)
+    assert made.refinery.store.snapshot("v").rows == {}
+
+
 def test_refresh_view_says_what_failed(office: Make) -> None:
     made = office()
     made.settle()

@@ -16,7 +16,7 @@ import pytest
 
 from mv_assets.project import MaterializedView
 from mv_assets.refresh.computing import Alike, Computation
-from mv_assets.refresh.refresher import Scope
+from mv_assets.refresh.scope import Scope
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery, by_bucket

@@ -1,0 +1,72 @@
+"""What of the views a person asks for: which buckets, whatever their state or not, and how much to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mv_assets.errors import BucketError, OutOfCoverage
+from mv_assets.state.manager import PartitionManager
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of the views a person asked for: a stretch of time, and bytes to read in all."""
+
+    start: int | None = None
+    end: int | None = None
+    max_bytes: int | None = None
+
+    @classmethod
+    def of(cls, view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
+        """The time of some neighbouring buckets; None for all of it."""
+        if buckets is None:
+            return cls(max_bytes=max_bytes)
+        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
+
+    def holds(self, view: View, bucket: int) -> bool:
+        after = self.start is None or view.buckets.next(bucket) > self.start
+        return after and (self.end is None or bucket < self.end)
+
+
+def between(view: View, first: str | None, last: str | None, now: int) -> list[int] | None:
+    """The buckets from the first to the last, both by their keys; None, the whole view, without any.
+
+    Raises:
+        BucketError: a key names no bucket, they are in the wrong order, or the last lies in the future.
+
+    """
+    if first is None and last is None:
+        return None
+    start = view.buckets.parse(str(last if first is None else first))
+    end = view.buckets.parse(str(first if last is None else last))
+    key = view.buckets.key
+    if end < start:
+        raise BucketError(f"the last bucket {key(end)} lies before the first, {key(start)}; swap the two")
+    if end > now:
+        # Forced, it would be STALE until its time comes.
+        raise BucketError(f"bucket {key(end)} lies in the future; name one that has begun")
+    return list(view.buckets.between(start, view.buckets.next(end)))
+
+
+def prepare(
+    manager: PartitionManager, view: View, buckets: Sequence[int] | None, *, force: bool, extend: bool
+) -> None:
+    """Mark what is to be computed whatever its state, or lies before the view's coverage.
+
+    Raises:
+        OutOfCoverage: a bucket lies before the view's start and `extend` is not given.
+
+    """
+    if buckets is None and not force:
+        return
+    start = manager.declare(view.declaration).start
+    before = [each for each in buckets or () if each < start]
+    if before and not extend:
+        key = view.buckets.key
+        raise OutOfCoverage(view.name, key(before[0]), key(start))
+    if force:
+        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
+    elif before:
+        manager.force(view.declaration, before, "the coverage was extended", extend=True)
