@@ -317,6 +317,23 @@ class HomeUnwritable(MvError):
         super().__init__(f"nothing can be written to {where}: {why}; name another folder with MV_ASSETS_HOME")
 
 
+class SettingRefused(Refused):
+    """A variable of the environment has a value that can't be used."""
+
+    def __init__(self, variable: str, value: str, what: str, instead: str) -> None:
+        super().__init__(f"{variable} is {value!r}, {what}; {instead}")
+
+
+class RunsUnreadable(MvError):
+    """Dagster can't use the database that it keeps in our home; another version of it may have made that."""
+
+    def __init__(self, home: str, why: str) -> None:
+        super().__init__(
+            f"Dagster can't use its database in {home} ({why}); bring it up to date with "
+            f"`DAGSTER_HOME={home} dagster instance migrate`, or delete the folder, which forgets past runs"
+        )
+
+
 class HomeInUse(Refused):
     """Another `mv-assets dev` works on the same home, or what a killed one has left running."""
 
@@ -332,7 +349,15 @@ class NoPort(Refused):
     """Every port that was tried is taken."""
 
     def __init__(self, first: int, last: int) -> None:
-        super().__init__(f"no free port from {first} to {last}; name another with --port")
+        taken = f"no free port from {first} to {last}" if last > first else f"port {first} is taken"
+        super().__init__(f"{taken}; name another with --port")
+
+
+class PortForbidden(Refused):
+    """A port that only some users may have."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is not for this user to listen at; name one above 1023 with --port")
 
 
 class QueryRefused(Refused):

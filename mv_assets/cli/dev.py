@@ -47,6 +47,10 @@ def dev(ctx: click.Context, port: int) -> None:
         project = session.catalog(schemas=True).project
         stopped.enter_context(signals.counted())
         environment = _environment(session)
+        if os.environ.get("DAGSTER_HOME"):
+            out.print(
+                escape(f"DAGSTER_HOME is in use: {environment['DAGSTER_HOME']}, with its runs and settings")
+            )
         # Should this process be killed, what it started goes on, and must not get a second one beside it.
         keep = [lock.descriptor]
         warm = None
@@ -55,7 +59,7 @@ def dev(ctx: click.Context, port: int) -> None:
             server = spark_server(project.spark, spark_port, environment, logs, keep)
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
-        ui_port = free_port(port)
+        ui_port = _ui_port(port, out)
         served = Kept(
             dagster.dagster_dev(ui_port, environment, logs, keep),
             lambda: (how := dagster.loaded(ui_port)) is not None and not how.lost,
@@ -83,6 +87,13 @@ def _environment(session: Session) -> dict[str, str]:
         "DAGSTER_HOME": str(ours),
         "PATH": os.pathsep.join([str(here), given.get("PATH", os.defpath)]),
     }
+
+
+def _ui_port(wanted: int, out: Console) -> int:
+    found = free_port(wanted)
+    if found != wanted:
+        out.print(f"port {wanted} is taken; Dagster's UI gets {found}")
+    return found
 
 
 def _fail_leftovers(environment: Mapping[str, str]) -> None:

@@ -792,7 +792,10 @@ def test_mark_with_extend_covers_what_lies_between(filled: Lake) -> None:
         (["--bucket", "2024-01-01", "--from", "2024-01-01"], "either --bucket or --from and --to"),
         (["--from", "2024-01-01"], "a range has both --from and --to"),
         (["--to", "2024-01-01"], "a range has both --from and --to"),
-        (["--from", "2024-01-03", "--to", "2024-01-01"], "the last bucket 2024-01-01 lies before the first, 2024-01-03"),
+        (
+            ["--from", "2024-01-03", "--to", "2024-01-01"],
+            "the last bucket 2024-01-01 lies before the first, 2024-01-03",
+        ),
         (["--bucket", "2999-01-01"], "lies in the future"),
         (["--extend"], "--extend goes with --bucket or --from and --to"),
         (["--bucket"], "requires an argument"),

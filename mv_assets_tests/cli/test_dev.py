@@ -1,29 +1,45 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.instance.ref import InstanceRef
+from rich.console import Console
 
-from mv_assets.cli.serving import dagster, supervisor
+from mv_assets.cli import main
+from mv_assets.cli.dev import _ui_port
+from mv_assets.cli.serving import dagster, ports, supervisor
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
-from mv_assets.errors import HomeInUse
+from mv_assets.cli.serving.spark import spark_server
+from mv_assets.errors import (
+    HomeInUse,
+    HomeUnwritable,
+    NoPort,
+    PortForbidden,
+    RunsUnreadable,
+    SettingRefused,
+)
+from mv_assets.project import Spark
 from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 
@@ -200,14 +216,23 @@ def test_a_spark_that_can_not_start_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_dagster_that_ends_by_itself_is_shown_with_what_it_said(tmp_path: Path) -> None:
+    """In Dagster's place stands what ends as it does, for whatever reason it has."""
+    said, command = list[str](), [sys.executable, "-c", "import sys; print('no [room]'); sys.exit(3)"]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    kept = Kept(child, lambda: False, said.append)
+    with locked(tmp_path) as lock:
+        assert supervisor.Supervisor(kept, free_port(), None, lambda _: None).run(lock) == 1
+    assert "Dagster ended by itself (exit code 3)" in said[0]
+    assert said[1] == r"  no \[room]"
+
+
+def test_a_home_that_dagster_would_not_take_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "project.yaml").write_text(NO_SPARK)
-    options = ("--project", "project.yaml", "dev", "--port", str(free_port()))
-    with dev(tmp_path, *options, DAGSTER_HOME="not/absolute") as running:
-        assert running.ended() == 1
-    assert "Dagster ended by itself" in running.said()
-    assert "must be an absolute path" in running.said()
-    # Somebody's own home is left as it is.
-    assert not (running.home / "dagster").exists()
+    with dev(tmp_path, "--project", "project.yaml", "dev", DAGSTER_HOME="not/absolute") as running:
+        assert running.ended() == 2
+    said = "DAGSTER_HOME is 'not/absolute', which is not an absolute path; unset it, or write it from / on\n"
+    assert running.said() == said
+    assert not (running.home / "logs").exists()
 
 
 def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -249,6 +274,71 @@ def test_both_dagster_yaml_say_the_same_and_keep_runs_at_the_same_place(
         assert str((tmp_path / at).absolute()) == yaml.safe_load(second.config_yaml)["base_dir"]
 
 
+def test_somebodys_own_dagster_home_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own").mkdir()
+    for given in (str(tmp_path / "own"), "~/own"):
+        assert dagster.home(given, tmp_path / "ours") == tmp_path / "own"
+    assert list((tmp_path / "own").iterdir()) == []
+    assert not (tmp_path / "ours").exists()
+    for given in (str(tmp_path / "none"), "~/none", __file__):
+        with pytest.raises(SettingRefused, match="there is no such folder; unset it, or make the folder"):
+            dagster.home(given, tmp_path / "ours")
+    with pytest.raises(SettingRefused, match="not an absolute path"):
+        dagster.home("~nobody-of-this-name/own", tmp_path / "ours")
+
+
+def test_dev_says_that_somebodys_own_dagster_home_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project.yaml").write_text(NO_SPARK)
+    (tmp_path / "own").mkdir()
+    # Far enough to hear it.
+    monkeypatch.setattr(supervisor.Supervisor, "run", lambda *_: 0)
+    result = CliRunner().invoke(
+        main,
+        ["--project", str(tmp_path / "project.yaml"), "dev"],
+        env={"DAGSTER_HOME": str(tmp_path / "own"), "MV_ASSETS_HOME": None},
+    )
+    assert result.exit_code == 0, result.output
+    assert f"DAGSTER_HOME is in use: {tmp_path}/own" in result.stderr
+
+
+def test_what_can_not_be_written_below_the_home_is_one_sentence(tmp_path: Path) -> None:
+    """A file in the folder's place, as root may write anywhere."""
+    logs = tmp_path / "logs"
+    logs.write_text("")
+    with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}/dagster: Not a directory"):
+        dagster.home(None, logs / "dagster")
+    with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}: File exists"):
+        spark_server(Spark(), 1, {}, logs, ())
+    with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}: File exists"):
+        Child("It", ["true"], {}, logs / "it.log", ()).start()
+
+
+@pytest.mark.parametrize("kind", ["damaged", "outdated"])
+def test_a_database_that_dagster_can_not_use_is_one_sentence(tmp_path: Path, kind: str) -> None:
+    home = dagster.home(None, tmp_path / "dagster")
+    database = home / "history" / "runs.db"
+    database.parent.mkdir()
+    if kind == "damaged":
+        database.write_bytes(b"hello" * 1_000)
+    else:
+        # Made before its runs had a status of their own.
+        with closing(sqlite3.connect(database)) as connection:
+            connection.executescript(
+                "CREATE TABLE runs (id INTEGER PRIMARY KEY, run_id TEXT, run_body TEXT);"
+                "CREATE TABLE alembic_version (version_num TEXT);"
+                "INSERT INTO alembic_version VALUES ('c34498c29964')"
+            )
+    with pytest.raises(RunsUnreadable) as refused:
+        dagster.fail_leftovers(home)
+    said = str(refused.value)
+    assert f"in {home} (" in said
+    assert f"`DAGSTER_HOME={home} dagster instance migrate`, or delete the folder" in said
+    assert "\n" not in said
+
+
 def test_runs_that_a_killed_dagster_left_behind_are_failed(tmp_path: Path) -> None:
     home = dagster.home(None, tmp_path / "dagster")
     assert dagster.fail_leftovers(home) == 0
@@ -282,3 +372,26 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
         port = taken.getsockname()[1]
         assert free_port(port) > port
         assert listens(port)
+        said = StringIO()
+        assert _ui_port(port, Console(file=said)) > port
+        assert f"port {port} is taken; Dagster's UI gets " in said.getvalue()
+
+
+def test_where_no_port_is_left_only_real_ones_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(_port: int) -> int:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setattr(ports, "_bound", taken)
+    with pytest.raises(NoPort, match="no free port from 65530 to 65535; name another"):
+        free_port(65_530)
+    with pytest.raises(NoPort, match="port 65535 is taken; name another"):
+        free_port(65_535)
+
+
+def test_a_port_that_the_system_keeps_for_others_is_not_called_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_port: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(ports, "_bound", forbidden)
+    with pytest.raises(PortForbidden, match="port 80 is not for this user to listen at"):
+        free_port(80)

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+
+from mv_assets.cli.serving.home import writing
 
 _POLL_S = 0.1
 _DEAD_WITHIN_S = 5.0
@@ -34,9 +37,13 @@ class Child:
     _begun: bool = False
 
     def start(self) -> None:
-        """Start it, in a group of its own so that a Ctrl-C at the terminal is ours alone."""
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab" if self._begun else "wb") as log:
+        """Start it, in a group of its own so that a Ctrl-C at the terminal is ours alone.
+
+        Raises:
+            HomeUnwritable: its log can't be written.
+
+        """
+        with self._opened() as log:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
                 self.command,
                 env=dict(self.environment),
@@ -47,6 +54,11 @@ class Child:
                 pass_fds=self.keep,
             )
         self._begun = True
+
+    def _opened(self) -> BinaryIO:
+        with writing(self.log.parent):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            return self.log.open("ab" if self._begun else "wb")
 
     @property
     def pid(self) -> int | None:

@@ -15,7 +15,9 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.ports import LOOPBACK
+from mv_assets.errors import RunsUnreadable, SettingRefused
 
 # It ends its runs, its code servers and then itself.
 _WISHES = ((signal.SIGINT, 12.0), (signal.SIGTERM, 3.0))
@@ -29,13 +31,36 @@ _UNREACHABLE = "DagsterUserCodeUnreachableError"
 
 
 def home(given: str | None, ours: Path) -> Path:
-    """DAGSTER_HOME: the user's own as it is, else ours with our settings."""
+    """DAGSTER_HOME: the user's own as it is, else ours with our settings.
+
+    Raises:
+        SettingRefused: the user's own is none that Dagster would take.
+        HomeUnwritable: ours can't be written.
+
+    """
     if given:
-        return Path(given)
-    ours.mkdir(parents=True, exist_ok=True)
+        return _existing(given)
     text = files("mv_assets.cli.serving").joinpath("dagster.yaml").read_text(encoding="utf-8")
-    (ours / "dagster.yaml").write_text(text, encoding="utf-8")
+    with writing(ours):
+        ours.mkdir(parents=True, exist_ok=True)
+        (ours / "dagster.yaml").write_text(text, encoding="utf-8")
     return ours
+
+
+def _existing(given: str) -> Path:
+    path = Path(given)
+    with suppress(RuntimeError):
+        # Dagster knows ~ as well.
+        path = path.expanduser()
+    if not path.is_absolute():
+        raise SettingRefused(
+            "DAGSTER_HOME", given, "which is not an absolute path", "unset it, or write it from / on"
+        )
+    if not path.is_dir():
+        raise SettingRefused(
+            "DAGSTER_HOME", given, "and there is no such folder", "unset it, or make the folder"
+        )
+    return path
 
 
 def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]) -> Child:
@@ -97,14 +122,23 @@ def fail_leftovers(home: Path) -> int:
     """Fail the runs that an earlier Dagster was killed in the middle of; how many there were.
 
     Nobody else would ever end them, and with them the pool that they hold. Only for a home that is locked.
+
+    Raises:
+        RunsUnreadable: Dagster's database there is damaged, or not of this version.
+
     """
     if not (home / "history" / "runs.db").is_file():
         return 0
     from dagster import DagsterInstance, DagsterRunStatus, RunsFilter  # noqa: PLC0415 - two seconds, mostly beside Spark's
 
     going = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
-    with DagsterInstance.from_config(str(home)) as instance:
-        runs = instance.get_runs(RunsFilter(statuses=going))
-        for run in runs:
-            instance.report_run_failed(run, "mv-assets dev was stopped while this ran")
+    try:
+        with DagsterInstance.from_config(str(home)) as instance:
+            runs = instance.get_runs(RunsFilter(statuses=going))
+            for run in runs:
+                instance.report_run_failed(run, "mv-assets dev was stopped while this ran")
+    except Exception as error:
+        # Dagster's own errors, its database's, or those of what it finds in there.
+        said = str(getattr(error, "orig", None) or error) or type(error).__name__
+        raise RunsUnreadable(str(home), said.splitlines()[0]) from error
     return len(runs)

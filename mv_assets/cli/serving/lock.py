@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mv_assets.errors import HomeInUse, HomeUnwritable
+from mv_assets.cli.serving.home import writing
+from mv_assets.errors import HomeInUse
 
 
 @dataclass(slots=True)
@@ -37,11 +38,9 @@ def locked(home: Path) -> Iterator[Lock]:
 
     """
     path = home / "dev.lock"
-    try:
+    with writing(home):
         home.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise HomeUnwritable(str(home), error.strerror or str(error)) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

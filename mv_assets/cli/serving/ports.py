@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from mv_assets.errors import NoPort
+from mv_assets.errors import NoPort, PortForbidden
 
 LOOPBACK = "127.0.0.1"
 _TRIED = 100
+_LAST = 65_535
 _ANSWERS_WITHIN_S = 0.5
 
 
@@ -17,15 +18,26 @@ def free_port(first: int = 0) -> int:
 
     Raises:
         NoPort: all of them are taken.
+        PortForbidden: the system keeps it for others.
 
     """
-    for port in [first] if first == 0 else range(first, min(first + _TRIED, 65_536)):
-        with suppress(OSError), socket.socket() as probe:
-            # As servers do: what a server has just left is free.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((LOOPBACK, port))
-            return int(probe.getsockname()[1])
-    raise NoPort(first, first + _TRIED - 1)
+    last = min(first + _TRIED - 1, _LAST) if first else first
+    for port in range(first, last + 1):
+        try:
+            return _bound(port)
+        except PermissionError:
+            raise PortForbidden(port) from None
+        except OSError:
+            continue
+    raise NoPort(first, last)
+
+
+def _bound(port: int) -> int:
+    with socket.socket() as probe:
+        # As servers do: what a server has just left is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((LOOPBACK, port))
+        return int(probe.getsockname()[1])
 
 
 def listens(port: int) -> bool:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.ports import LOOPBACK, listens
 from mv_assets.errors import EngineUnavailable
@@ -54,11 +55,12 @@ def spark_server(
 
 def _written(file: Path, settings: Mapping[str, str]) -> Path:
     """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
     escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
-    file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
     return file
 
 
