@@ -218,6 +218,14 @@ class EngineUnavailable(MvError):
         self.why = why
 
 
+class NoJava(EngineUnavailable):
+    """Spark can't be started for want of a Java that it runs on."""
+
+    def __init__(self, why: str) -> None:
+        MvError.__init__(self, f"Spark is not available: {why}; install Java 17 or newer, or set JAVA_HOME")
+        self.why = why
+
+
 class EngineLost(EngineUnavailable):
     """Spark went away while it computed some buckets."""
 

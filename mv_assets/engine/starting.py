@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from mv_assets.errors import EngineUnavailable
+from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CONNECT_PORT = 15002
 _ANSWERS_WITHIN_S = 10
 _RESTARTS_WITHIN_S = 45
+_CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
+# Before what the shell says stands which line of Spark's scripts it was about.
+_SCRIPT = re.compile(r"^\S+: line \d+: ")
+_TOO_OLD = re.compile(r"UnsupportedClassVersionError: .* up to (\d+)")
+# Java 1 had class files of version 45.
+_JAVA_0 = 44
+_WITHOUT_JAVA = re.compile(
+    r"JAVA_HOME|bin/java: |\bjava: |UnsupportedClassVersion|Java (Runtime|SE|Virtual Machine)|libj(ava|vm|li)"
+)
 # A Connect server that is there already, which `mv-assets dev` names to all that it starts.
 REMOTE = "MV_ASSETS_SPARK_REMOTE"
 
@@ -77,16 +87,28 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
         with tempfile.TemporaryFile() as said:
             try:
                 gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
-            except (PySparkRuntimeError, OSError) as error:
+            except OSError as error:
+                raise EngineUnavailable(str(error)) from error
+            except PySparkRuntimeError as error:
                 said.seek(0)
-                lines = said.read().decode(errors="replace").strip().splitlines()
-                why = lines[0] if lines else str(error)
-                raise EngineUnavailable(f"{why} (it needs Java 17 or newer)") from error
+                raise unstarted(said.read().decode(errors="replace").splitlines()) from error
         SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as SparkContext(gateway=...) would
     builder = SparkSession.builder.master(master).appName("mv_assets")
     for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def unstarted(said: Iterable[str], log: Path | None = None) -> EngineUnavailable:
+    """The error of a Spark that did not start, by what it said; if for want of Java, with what to do."""
+    lines = [line.strip() for line in said if not line.startswith(_CHATTER) and " WARN " not in line]
+    lines = [_SCRIPT.sub("", line) for line in lines if line] or ["it ended at once"]
+    where = "" if log is None else f" (its log is {log})"
+    too_old = next((found for found in map(_TOO_OLD.search, lines) if found is not None), None)
+    if too_old is not None:
+        return NoJava(f"Java {int(too_old[1]) - _JAVA_0} is too old for it{where}")
+    without = _WITHOUT_JAVA.search(lines[0]) is not None
+    return (NoJava if without else EngineUnavailable)(f"{lines[0]}{where}")
 
 
 def _leave_dead() -> None:

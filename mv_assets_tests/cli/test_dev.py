@@ -211,7 +211,7 @@ def test_a_spark_that_can_not_start_is_one_sentence(tmp_path: Path) -> None:
     with dev(tmp_path, JAVA_HOME=str(tmp_path / "nowhere")) as running:
         assert running.ended() == 1
     assert "Spark is not available" in running.said()
-    assert "it needs Java 17 or newer" in running.said()
+    assert "install Java 17 or newer, or set JAVA_HOME" in running.said()
     assert "Traceback" not in running.said()
 
 

@@ -12,6 +12,7 @@ from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.ports import LOOPBACK, listens
+from mv_assets.engine.starting import unstarted
 from mv_assets.errors import EngineUnavailable
 from mv_assets.project import Spark
 
@@ -19,7 +20,6 @@ _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _WISHES = ((signal.SIGTERM, 4.0),)
-_CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
 
 
 def spark_server(
@@ -87,11 +87,4 @@ class WarmSpark:
 
         """
         if self.kept.check() is not None:
-            why, log = _reason(self.kept.child), self.kept.child.log
-            raise EngineUnavailable(f"{why} (it needs Java 17 or newer; its log is {log})")
-
-
-def _reason(child: Child) -> str:
-    """The first line of the log that is more than chatter."""
-    said = [line for line in child.last_lines(200) if not line.startswith(_CHATTER) and " WARN " not in line]
-    return said[0].strip() if said else "it ended at once"
+            raise unstarted(self.kept.child.last_lines(200), self.kept.child.log)
