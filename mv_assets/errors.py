@@ -318,6 +318,16 @@ class DemoRefused(Refused):
     """An event of the demo has nothing to happen to."""
 
 
+class ProjectNotNamed(Refused):
+    """No project was named where there is one: the demo would be written beside it."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f"no project was named, and there is a {file} here: name it with `--project {file}` or "
+            "MV_ASSETS_PROJECT, or start the demo in another folder"
+        )
+
+
 class HomeUnwritable(MvError):
     """The folder of all that the embedded defaults write can't be written."""
 

@@ -41,12 +41,14 @@ def dev(ctx: click.Context, port: int) -> None:
     session: Session = ctx.obj
     out = Console(stderr=True, highlight=False, soft_wrap=True)
     signals, logs = Signals(), session.home / "logs"
+    # First of all: if another project was meant, there is nothing to be written here.
+    file = session.project_file
     with ExitStack() as stopped:
         lock = stopped.enter_context(locked(session.home))
         # Mistakes are told before anything runs.
         project = session.catalog(schemas=True).project
         stopped.enter_context(signals.counted())
-        environment = _environment(session)
+        environment = _environment(session, file)
         if os.environ.get("DAGSTER_HOME"):
             out.print(
                 escape(f"DAGSTER_HOME is in use: {environment['DAGSTER_HOME']}, with its runs and settings")
@@ -75,7 +77,7 @@ def dev(ctx: click.Context, port: int) -> None:
     ctx.exit(code)
 
 
-def _environment(session: Session) -> dict[str, str]:
+def _environment(session: Session, file: Path) -> dict[str, str]:
     """What all that is started here has in common with the commands of this project."""
     given = dict(os.environ)
     ours = dagster.home(given.get("DAGSTER_HOME"), session.home / "dagster")
@@ -83,7 +85,7 @@ def _environment(session: Session) -> dict[str, str]:
     return {
         **given,
         "MV_ASSETS_HOME": str(session.home),
-        "MV_ASSETS_PROJECT": str(session.project_file.absolute()),
+        "MV_ASSETS_PROJECT": str(file.absolute()),
         "DAGSTER_HOME": str(ours),
         "PATH": os.pathsep.join([str(here), given.get("PATH", os.defpath)]),
     }

@@ -14,8 +14,7 @@ from typing import Any
 
 import click
 
-from mv_assets.clock import clock
-from mv_assets.demo import Demo
+from mv_assets.demo import unnamed
 from mv_assets.errors import NoState
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
@@ -35,15 +34,7 @@ class Session:
     @property
     def project_file(self) -> Path:
         """The file that was named, else the demo's."""
-        if self.file is not None:
-            return self.file
-        demo = Demo.here()
-        if not demo.exists():
-            where = demo.root
-            click.echo(
-                f"no project was named (--project, MV_ASSETS_PROJECT): writing the demo to {where}", err=True
-            )
-        return demo.ensured(clock())
+        return unnamed(_tell) if self.file is None else self.file
 
     @property
     def home(self) -> Path:
@@ -76,6 +67,11 @@ class Session:
     def manager(self, store: Store, command: str) -> PartitionManager:
         who = f"{_user()} with mv-assets {command}"
         return PartitionManager(store, clock=SharedClock(store), who=who)
+
+
+def _tell(written: Path) -> None:
+    message = f"no project was named (--project, MV_ASSETS_PROJECT): the demo was written to {written}"
+    click.echo(message, err=True)
 
 
 def _user() -> str:

@@ -5,23 +5,47 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
 from mv_assets.clock import clock
-from mv_assets.errors import HomeUnwritable
+from mv_assets.errors import HomeUnwritable, ProjectNotNamed
 from mv_assets.project.models import home
 
 DAYS = 14
 _START = "2024-01-01"
 
 
+def _untold(_written: Path) -> None:
+    pass
+
+
 def project_file() -> Path:
-    """The project file to work with: the one MV_ASSETS_PROJECT names, else the demo's, made if need be."""
+    """The project file to work with: the one MV_ASSETS_PROJECT names, else the demo's, made if need be.
+
+    Raises:
+        ProjectNotNamed: none is named, and another one lies here.
+
+    """
     named = os.environ.get("MV_ASSETS_PROJECT")
-    return Path(named) if named else Demo.here().ensured(clock())
+    return Path(named) if named else unnamed()
+
+
+def unnamed(told: Callable[[Path], None] = _untold) -> Path:
+    """The project file to work with if none is named: the demo's, made if need be and then `told`.
+
+    Raises:
+        ProjectNotNamed: another one lies here, and is perhaps meant.
+        HomeUnwritable: the demo's folder can't be written.
+
+    """
+    here, demo = Path("project.yaml"), Demo.here()
+    if here.is_file() and not (demo.project.is_file() and here.samefile(demo.project)):
+        raise ProjectNotNamed(str(here))
+    return demo.ensured(clock(), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +83,7 @@ class Demo:
     def exists(self) -> bool:
         return self.trips.is_dir()
 
-    def ensured(self, now: int) -> Path:
+    def ensured(self, now: int, told: Callable[[Path], None] = _untold) -> Path:
         """The project file, with the data of the last two weeks if there was nothing yet.
 
         Raises:
@@ -67,15 +91,23 @@ class Demo:
 
         """
         try:
-            if not self.root.is_dir():
-                self._make(now)
-            elif not self.project.is_file():
-                self._write_project(self._first_day())
+            written = self._written(now)
         except OSError as error:
             raise HomeUnwritable(str(self.root), error.strerror or str(error)) from error
+        if written is not None:
+            told(written)
         return self.project
 
-    def _make(self, now: int) -> None:
+    def _written(self, now: int) -> Path | None:
+        """What was missing: all of it, the project file, or nothing."""
+        if not self.root.is_dir():
+            return self.root if self._make(now) else None
+        if self.project.is_file():
+            return None
+        self._write_project(self._first_day())
+        return self.project
+
+    def _make(self, now: int) -> bool:
         from mv_assets.demo.feeder import advance, write_zones  # noqa: PLC0415 - most commands need no Arrow
 
         today = datetime.fromtimestamp(now / 1_000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -88,7 +120,7 @@ class Demo:
             advance(made, int(start.timestamp() * 1_000), now)
             made._write_project(f"{start:%Y-%m-%d}")
             made.root.chmod(0o755)
-            _move(made.root, self.root)
+            return _move(made.root, self.root)
         finally:
             shutil.rmtree(made.root, ignore_errors=True)
 
@@ -104,10 +136,12 @@ class Demo:
         return min(days, default=_START)
 
 
-def _move(source: Path, target: Path) -> None:
+def _move(source: Path, target: Path) -> bool:
     """Put a folder in its place, unless somebody else was first."""
     try:
         source.rename(target)
     except OSError:
         if not target.is_dir():
             raise
+        return False
+    return True

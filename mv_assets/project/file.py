@@ -76,6 +76,8 @@ def read(path: Path, variables: Mapping[str, str] = os.environ) -> Draft:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            why += "; name the file with --project or MV_ASSETS_PROJECT, or neither to work with the demo"
         raise ProjectError(str(path), [Mistake("", f"can't be read: {why}")]) from None
     folder = path.absolute().parent
     home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")

@@ -80,11 +80,44 @@ def test_without_a_project_the_commands_work_on_the_demo(tmp_path: Path) -> None
     town = Town(tmp_path / "home")
     result = town.run("plan", "--json")
     assert result.exit_code == 0
-    assert f"writing the demo to {town.demo.root}" in result.stderr
+    assert result.stderr.endswith(f": the demo was written to {town.demo.root}\n")
     assert [view["name"] for view in json.loads(result.stdout)["views"]] == list(NAMED)
     # It is written once, and said once.
     assert town.run("status").stderr == ""
     assert "no mistakes" in town.said("project", "check")
+
+
+def test_only_what_is_written_is_said_to_be(tmp_path: Path) -> None:
+    town = Town(tmp_path / "home")
+    town.demo.ensured(clock())
+    town.file.unlink()
+    assert town.run("status").stderr.endswith(f": the demo was written to {town.file}\n")
+    shutil.rmtree(town.demo.trips)
+    assert town.run("status").stderr == ""
+    (tmp_path / "file").write_text("")
+    refused = Town(tmp_path / "file").refused("status", code=1)
+    assert "nothing can be written" in refused
+    assert "written to" not in refused.replace("can be written to", "")
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "plan", "refresh", "dev", "mark trips_hourly", "project check"]
+)
+def test_beside_a_project_that_was_not_named_no_demo_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("project.yaml").write_text("views: []\n")
+    environment = {"MV_ASSETS_HOME": None, "MV_ASSETS_PROJECT": None}
+    result = CliRunner().invoke(main, command.split(), env=environment)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "`--project project.yaml`" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["project.yaml"]
+
+
+def test_in_its_own_folder_the_demo_is_at_home(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(town.demo.root)
+    assert town.run("status").exit_code == 0
 
 
 def test_the_demo_starts_with_two_weeks_of_hours_to_compute(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from dagster import AssetSpec
 
 from mv_assets.buckets import DAY, iso
 from mv_assets.clock import clock
-from mv_assets.demo import Demo, project_file
+from mv_assets.demo import Demo, project_file, unnamed
 from mv_assets.demo.files import files_in
-from mv_assets.errors import HomeUnwritable
+from mv_assets.errors import HomeUnwritable, ProjectNotNamed
 from mv_assets.project import MaterializedView, Project, Spark
 from mv_assets.project.models import FORMATS
 from mv_assets.views.catalog import load
@@ -50,6 +50,17 @@ def test_else_it_is_the_demos_with_two_weeks_of_data(home: Path) -> None:
     assert catalog.project.tables[0].path == str(home / "demo" / "trips")
 
 
+def test_a_project_that_lies_here_is_to_be_named(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Dagster loads it, too."""
+    monkeypatch.chdir(tmp_path)
+    Path("project.yaml").write_text("views: []\n")
+    with pytest.raises(ProjectNotNamed, match="MV_ASSETS_PROJECT"):
+        project_file()
+    assert not home.exists()
+
+
 def test_the_second_start_finds_what_the_first_has_written(home: Path) -> None:
     project_file()
     first = everything(home)
@@ -77,9 +88,11 @@ def test_a_project_file_that_was_thrown_away_is_written_again_with_the_same_star
 
 
 def test_several_that_start_at_once_make_one_whole_demo(home: Path) -> None:
+    told = list[Path]()
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(project_file) for _ in range(4)]
+        asked = [pool.submit(unnamed, told.append) for _ in range(4)]
     assert {each.result() for each in asked} == {home / "demo" / "project.yaml"}
+    assert told == [home / "demo"]
     assert [path.name for path in home.iterdir()] == ["demo"]
     held = files_in(Demo.here().trips)
     assert [each.end for each in held[:-1]] == [each.start for each in held[1:]]
