@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
+from mv_assets.project.values import connect_address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,6 @@ _LOCAL = {
 }
 _QUIET = {"spark.ui.showConsoleProgress": "false"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_CONNECT_PORT = 15002
 _ANSWERS_WITHIN_S = 10
 _RESTARTS_WITHIN_S = 45
 _CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
@@ -136,8 +135,10 @@ def attached(remote: str, patience_s: float = 0) -> SparkSession:
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-    place = urlsplit(remote)
-    host, port = place.hostname or "", place.port or _CONNECT_PORT
+    try:
+        host, port = connect_address(remote)
+    except ValueError as error:
+        raise EngineUnavailable(f"{REMOTE} is {error}") from None
     until = time.monotonic() + patience_s
     while True:
         try:

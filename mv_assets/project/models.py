@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mv_assets.buckets import MINUTE, Buckets
-from mv_assets.project.values import BucketWidth, Count, Duration, Name, Start, StateUrl, Text
+from mv_assets.project.values import BucketWidth, ConnectUrl, Count, Duration, Name, Start, StateUrl, Text
 
 _SECOND = 1_000
 _ZONE = "spark.sql.session.timeZone"
@@ -139,7 +139,7 @@ class Spark(_Declared):
     """How to reach Spark: a master, or a Spark Connect server."""
 
     master: Text | None = None
-    remote: Text | None = None
+    remote: ConnectUrl | None = None
     conf: dict[str, str] = {}
 
     @model_validator(mode="after")

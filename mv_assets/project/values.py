@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -20,6 +21,7 @@ _NAME = r"^[a-z][a-z0-9_]*$"
 _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
 _MOST_DIGITS = 30
+_CONNECT_PORT = 15002
 
 
 def _duration(value: Any) -> int:
@@ -97,9 +99,33 @@ def _state(value: str) -> str:
     return value
 
 
+def connect_address(url: str) -> tuple[str, int]:
+    """Host and port of a Spark Connect server. The message does not repeat the URL: it may hold a token.
+
+    Raises:
+        ValueError: it is not the URL of one.
+
+    """
+    try:
+        place = urlsplit(url)
+        host, port = place.hostname, _CONNECT_PORT if place.port is None else place.port
+    except ValueError:
+        host, port = None, 0
+    # What else there is comes as parameters: sc://host:15002/;token=...
+    if not url.startswith("sc://") or not host or not port or place.path.partition(";")[0] not in ("", "/"):
+        raise ValueError("not the URL of a Spark Connect server; write sc://HOST or sc://HOST:PORT")
+    return host, port
+
+
+def _connect_url(value: str) -> str:
+    connect_address(value)
+    return value
+
+
 Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
+ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]
 Count = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_count)]
 Duration = Annotated[
     int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})

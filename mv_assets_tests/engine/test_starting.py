@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.engine.starting import unstarted
+from mv_assets.engine.starting import REMOTE, start, unstarted
 from mv_assets.errors import EngineUnavailable, NoJava
+from mv_assets.project import Spark
 
 INSTALL = "; install Java 17 or newer, or set JAVA_HOME"
 TOO_OLD = (
@@ -121,3 +122,9 @@ def test_of_all_else_the_first_line_that_is_more_than_chatter_is_shown(lines: li
     found = unstarted(lines, Path("spark.log"))
     assert not isinstance(found, NoJava)
     assert str(found) == str(EngineUnavailable(f"{why} (its log is spark.log)"))
+
+
+def test_a_warm_spark_with_a_wrong_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(REMOTE, "localhost:15002")
+    with pytest.raises(EngineUnavailable, match="MV_ASSETS_SPARK_REMOTE is not the URL of a Spark Connect"):
+        start(Spark())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mv_assets.errors import Mistake, ProjectError
 from mv_assets.project import DeltaTable, IcebergTable, ParquetTable, Project, read
+from mv_assets.project.values import connect_address
 
 TRIPS = "  - {name: trips, path: data/trips, time_column: pickup_at}\n"
 ZONES = "  - {name: zones, path: data/zones}\n"
@@ -432,7 +433,35 @@ def test_spark_is_a_mapping(file: Path, value: str) -> None:
 
 
 def test_spark_has_a_master_or_a_remote(file: Path) -> None:
-    assert "both a master and a remote; keep one" in only(file, "spark: {master: a, remote: b}\n").what
+    assert "both a master and a remote; keep one" in only(file, "spark: {master: a, remote: 'sc://b'}\n").what
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost", "localhost:15002", "http://h:15002", "sc:/h", "sc://", "sc://:15002", "SC://h"),
+        *("sc://h:abc", "sc://h:0", "sc://h:65536", "sc://h:-1", "sc://[::1", "sc://h/path", "' sc://h'"),
+    ],
+)
+def test_a_remote_that_no_connect_server_can_have_is_a_mistake_of_its_line(file: Path, url: str) -> None:
+    mistake = only(file, f"spark:\n  conf: {{}}\n  remote: {url}\n")
+    assert (mistake.line, mistake.where) == (3, "spark.remote")
+    assert mistake.what == "not the URL of a Spark Connect server; write sc://HOST or sc://HOST:PORT"
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("sc://h", ("h", 15002)),
+        ("sc://h/", ("h", 15002)),
+        ("sc://127.0.0.1:9", ("127.0.0.1", 9)),
+        ("sc://[::1]:15002", ("::1", 15002)),
+        ("sc://h:443/;use_ssl=true;token=a/b", ("h", 443)),
+    ],
+)
+def test_the_remote_of_a_connect_server_is_taken(file: Path, url: str, address: tuple[str, int]) -> None:
+    assert load(file, f"spark: {{remote: '{url}'}}\n").spark.remote == url
+    assert connect_address(url) == address
 
 
 @pytest.mark.parametrize("value", ["5", "", "''", "' '", "[]", "{}", "true"])
@@ -578,6 +607,8 @@ def test_the_secret_of_the_state_url_appears_in_no_message(file: Path, text: str
     [
         f"spark: 'sc://h:15002/;token={SECRET}'\n",
         f"spark: {{remote: ['sc://h/;token={SECRET}']}}\n",
+        f"spark: {{remote: 'h:15002/;token={SECRET}'}}\n",
+        f"spark: {{remote: 'sc://h:port/;token={SECRET}'}}\n",
         f"tables: [{{name: a, format: delta, path: x, storage_options: {SECRET}}}]\n",
         "tables: [{name: a, format: delta, path: x, storage_options: {secret: 424242}}]\n",
         "tables: [{name: a, format: iceberg, identifier: a.b, catalog: {token: 424242}}]\n",

@@ -604,6 +604,7 @@ def test_the_schema_takes_a_table_without_its_default_format_and_an_empty_projec
         (("views", 0, "name"), "Hourly-1"),
         (("views", 0, "base"), "Trips"),
         (("spark", "maser"), "x"),
+        (("spark", "remote"), "localhost:15002"),
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(place: tuple[str | int, ...], value: Any) -> None:
