@@ -4,11 +4,11 @@ import os
 
 from dagster import Definitions, in_process_executor
 
-from mv_assets.defs import Deployment, definitions_of
+from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.demo import project_file
 from mv_assets.views.catalog import load
 
-_INTERVAL_S = int(os.environ.get("MV_ASSETS_SENSOR_INTERVAL", "10"))
+_INTERVAL_S = interval_seconds_of(os.environ)
 
 defs = Definitions.merge(
     definitions_of(Deployment(load(project_file(), schemas=False)), interval_seconds=_INTERVAL_S),

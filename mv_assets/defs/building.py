@@ -15,13 +15,34 @@ from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
 from mv_assets.defs.sensors import table_sensor
-from mv_assets.errors import Mistake
+from mv_assets.errors import Mistake, SettingRefused
 from mv_assets.project import MaterializedView, Spark, Table, declare
 from mv_assets.project.checks import suggestion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 
 INTERVAL_S = 10
+_INTERVAL = "MV_ASSETS_SENSOR_INTERVAL"
+
+
+def interval_seconds_of(variables: Mapping[str, str]) -> int:
+    """How often sensors look, if the environment says so.
+
+    Raises:
+        SettingRefused: it says something else.
+
+    """
+    given = variables.get(_INTERVAL)
+    if not given:
+        return INTERVAL_S
+    try:
+        found = int(given)
+    except ValueError:
+        found = 0
+    if found < 1:
+        instead = f"write {INTERVAL_S}, or unset it"
+        raise SettingRefused(_INTERVAL, given, "which is no whole number of seconds above 0", instead)
+    return found
 
 
 def build_definitions(

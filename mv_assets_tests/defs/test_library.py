@@ -8,7 +8,10 @@ import dagster as dg
 import pytest
 
 from mv_assets import MaterializedView, MvError, ParquetTable, build_definitions
+from mv_assets.defs import interval_seconds_of
+from mv_assets.errors import SettingRefused
 
+VARIABLE = "MV_ASSETS_SENSOR_INTERVAL"
 TRIPS = {"name": "trips", "path": "data/trips", "time_column": "at"}
 HOURLY = {
     "name": "trips_hourly",
@@ -92,3 +95,16 @@ def test_settings_that_may_be_secret_are_not_in_the_ui(tmp_path: Path) -> None:
         ]
     )
     assert "hush" not in shown
+
+
+@pytest.mark.parametrize(("variables", "seconds"), [({}, 10), ({VARIABLE: ""}, 10), ({VARIABLE: "2"}, 2)])
+def test_the_environment_may_say_how_often_sensors_look(variables: dict[str, str], seconds: int) -> None:
+    assert interval_seconds_of(variables) == seconds
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-5", "1.5", "10s", "9" * 5_000])
+def test_an_interval_that_is_none_is_one_sentence(value: str) -> None:
+    with pytest.raises(SettingRefused) as refused:
+        interval_seconds_of({VARIABLE: value})
+    said = f"{VARIABLE} is '{value}', which is no whole number of seconds above 0; write 10, or unset it"
+    assert str(refused.value) == said
