@@ -31,8 +31,16 @@ from mv_assets.state.model import (
 from mv_assets.state.registry import Registry
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.tables.fingerprint import overlapping
-from mv_assets_tests.modelled import DAY, BaseTable, Files, second_look, see, segments, whole_look
+from mv_assets_tests.modelled import (
+    DAY,
+    BaseTable,
+    Files,
+    overlapping,
+    second_look,
+    see,
+    segments,
+    whole_look,
+)
 
 _ids = itertools.count(1)
 
@@ -284,4 +292,4 @@ class Deployment:
         if not self.freezes:
             return None
         with self.store.read(self.name) as reader:
-            return reader.segments(bucket)
+            return reader.recorded([bucket]).get(bucket, ())

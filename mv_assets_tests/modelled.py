@@ -19,7 +19,7 @@ from mv_assets.state.model import (
     Segment,
     Sight,
 )
-from mv_assets.tables.fingerprint import fingerprint, overlapping
+from mv_assets.tables.fingerprint import fingerprint
 
 DAY = 86_400_000
 
@@ -39,6 +39,15 @@ Files = Mapping[str, File]
 
 def segments(files: Files) -> list[Segment]:
     return [Segment(name, file.crc, file.start, file.end) for name, file in files.items()]
+
+
+def overlapping(segments: Iterable[Segment], start: int, end: int) -> list[Segment]:
+    """Segments that reach into `[start, end)`. A segment's own end is inclusive."""
+    return [segment for segment in segments if segment.start_ms < end and segment.end_ms >= start]
+
+
+def source_end(files: Files, now: int) -> int | None:
+    return rules.latest_end(((file.start, file.end) for file in files.values()), now)
 
 
 def see(
@@ -129,5 +138,4 @@ def whole_look(
     now: int,
 ) -> Look:
     """A complete look, ready for the manager."""
-    end = rules.latest_source_end(segments(files), now)
-    return Look(version, header.version, now, end, marks_of(rows, header, sights))
+    return Look(version, header.version, now, source_end(files, now), marks_of(rows, header, sights))

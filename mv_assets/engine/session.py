@@ -142,11 +142,6 @@ class Engine:
         _configure(own, self.declared.conf)
         return own
 
-    def attach(self, spark: SparkSession) -> None:
-        """Use a session that somebody else started."""
-        self._forget()
-        self._spark = spark
-
     def stop(self) -> None:
         """Stop Spark, if it has not stopped by itself."""
         if self._spark is not None:

@@ -46,10 +46,6 @@ class From:
     def spelled(self) -> str:
         return repr((self.base, [(j.table, j.side, j.using, j.on and spelled(j.on)) for j in self.joins]))
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return (self.base, *(join.table for join in self.joins))
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:

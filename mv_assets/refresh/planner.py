@@ -107,12 +107,8 @@ def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
     return latest is None or pulse.header.buckets.next(pulse.look.rest.vacant) > latest
 
 
-def plan(situation: Situation, most: int | None = None) -> Plan:
-    """Reverts, then repairs with the newest first, then appends with the oldest first.
-
-    With `most`, that many pieces of work at most; the oldest repair and the first append are always
-    among them, so that neither starves behind the others.
-    """
+def plan(situation: Situation) -> Plan:
+    """Reverts, then repairs with the newest first, then appends with the oldest first."""
     waiting: list[Waiting] = []
     failing: list[Failing] = []
     ready: dict[Due, list[_Ready]] = {due: [] for due in Due}
@@ -130,18 +126,9 @@ def plan(situation: Situation, most: int | None = None) -> Plan:
         piece for due in (Due.DELETE, Due.OVERWRITE) for piece in _pieces(situation, ready[due], most_buckets)
     ]
     repairs.sort(key=lambda piece: piece.buckets[-1].bucket, reverse=True)
-    appends = list(_pieces(situation, ready[Due.APPEND], most_buckets))
-    work = _bounded([*reverts], repairs, appends, most)
-    return Plan(situation.snapshot.header.version, tuple(work), tuple(failing), tuple(waiting))
-
-
-def _bounded(reverts: list[Work], repairs: list[Work], appends: list[Work], most: int | None) -> list[Work]:
-    if most is None or len(repairs) + len(appends) <= most:
-        return [*reverts, *repairs, *appends]
-    kept = [*repairs[-1:], *appends[:1]]
-    others = [*repairs[:-1], *appends[1:]][: max(most - len(kept), 0)]
-    chosen = {id(piece) for piece in [*kept, *others]}
-    return [*reverts, *(piece for piece in [*repairs, *appends] if id(piece) in chosen)]
+    appends = _pieces(situation, ready[Due.APPEND], most_buckets)
+    work = (*reverts, *repairs, *appends)
+    return Plan(situation.snapshot.header.version, work, tuple(failing), tuple(waiting))
 
 
 @dataclass(frozen=True, slots=True)

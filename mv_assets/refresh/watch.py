@@ -57,7 +57,7 @@ class Outlook:
         look = None if self.news is None else self.news.snapshot.look
         return self.news is None or (look is not None and look.unserved is None)
 
-    def plan(self, most: int | None = None) -> Plan:
+    def plan(self) -> Plan:
         """What to do about the view now."""
         if self.news is None:
             return Plan(self.header.version)
@@ -75,7 +75,7 @@ class Outlook:
             recent,
             news.additions,
         )
-        return planner.plan(situation, most)
+        return planner.plan(situation)
 
 
 class Watch:

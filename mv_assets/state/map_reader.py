@@ -97,14 +97,8 @@ class MapReader:
                 return
             bucket, length = found[-1]["bucket"] + 1, min(length * 4, CHUNK)
 
-    def segments(self, bucket: int) -> tuple[Segment, ...]:
-        """The segments that the bucket's data was computed from."""
-        table = schema.partition
-        wanted = select(table.c.segments).where(table.c.view == self.view, table.c.bucket == bucket)
-        return codec.segments(self._connection.execute(wanted).scalar())
-
     def recorded(self, buckets: Iterable[int]) -> dict[int, tuple[Segment, ...]]:
-        """`segments` of many buckets."""
+        """The segments that buckets' data was computed from."""
         table = schema.partition
         wanted = select(table.c.bucket, table.c.segments).where(table.c.view == self.view)
         return {

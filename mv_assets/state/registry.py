@@ -32,20 +32,17 @@ class Registry:
 
         return self._retry.run(self._retry.critical, view, "read", once)
 
+    def keep_alive(self, view: str, generation: str) -> Heartbeat:
+        """Beats while the block runs."""
+        return Heartbeat(self._lifetime_ms / 3000, lambda: self.beat(view, generation))
+
     def beat(self, view: str, generation: str) -> None:
-        """Say that the attempt is still running.
+        """Say once that the attempt is still running.
 
         Raises:
             Collected: gc took it for dead; stop staging.
 
         """
-        self._retry.run(self._retry.critical, view, "heartbeat", lambda: self._beat(view, generation))
-
-    def keep_alive(self, view: str, generation: str) -> Heartbeat:
-        """Beats while the block runs."""
-        return Heartbeat(self._lifetime_ms / 3000, lambda: self._beat(view, generation))
-
-    def _beat(self, view: str, generation: str) -> None:
         with self._store.write(view) as tx:
             tx.known_header()
             beat(tx, generation)

@@ -13,11 +13,6 @@ _SIGN = 1 << 63
 _WRAP = 1 << 64
 
 
-def overlapping(segments: Iterable[Segment], start: int, end: int) -> list[Segment]:
-    """Segments that reach into `[start, end)`. A segment's own end is inclusive."""
-    return [segment for segment in segments if segment.start_ms < end and segment.end_ms >= start]
-
-
 def fingerprint(segments: Iterable[Segment]) -> Fingerprint:
     """Count and FarmHash Fingerprint64 of the segments' names and checksums, whatever order they come in."""
     return fingerprint_of((segment.name, segment.crc) for segment in segments)

@@ -9,8 +9,11 @@ import pyspark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mv_assets.buckets import Buckets
 from mv_assets.state.model import EMPTY, Fingerprint, Segment
-from mv_assets.tables.fingerprint import fingerprint, overlapping
+from mv_assets.tables.fingerprint import fingerprint
+from mv_assets.tables.listing import Listing
+from mv_assets.tables.reach import sweep
 from mv_assets_tests.harness import Deployment
 from mv_assets_tests.modelled import DAY
 
@@ -84,11 +87,18 @@ def test_22_same_count_but_another_segment_differs() -> None:
 
 
 def test_23_a_segment_overlaps_up_to_its_inclusive_end() -> None:
-    window = (1 * DAY, 2 * DAY)
-    touches, before = Segment("a", 1, 0, 1 * DAY), Segment("b", 1, 0, 1 * DAY - 1)
-    last, after = Segment("c", 1, 2 * DAY - 1, 3 * DAY), Segment("d", 1, 2 * DAY, 3 * DAY)
-    around = Segment("e", 1, 0, 3 * DAY)
-    assert overlapping([touches, before, last, after, around], *window) == [touches, last, around]
+    listing = Listing("t", "1", 0)
+    for segment in (
+        touches := Segment("a", 1, 0, 1 * DAY),
+        Segment("before", 1, 0, 1 * DAY - 1),
+        last := Segment("c", 1, 2 * DAY - 1, 3 * DAY),
+        Segment("after", 1, 2 * DAY, 3 * DAY),
+        around := Segment("e", 1, 0, 3 * DAY),
+    ):
+        listing.add(segment)
+    (reach,) = sweep(listing, Buckets.of("1d"), 1 * DAY, 2 * DAY)
+    assert {listing.segment(at) for at in reach.members} == {touches, last, around}
+    assert reach.fingerprint == fingerprint([touches, last, around])
 
 
 def test_24_empty_is_the_constant_and_round_trips(deployment: Deployment) -> None:

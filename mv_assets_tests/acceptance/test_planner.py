@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from mv_assets.buckets import HOUR
+from mv_assets.defs.requests import askings
 from mv_assets.errors import GaveUp
 from mv_assets.refresh.planner import Limits, nothing_due
 from mv_assets.refresh.watch import Outlook
@@ -147,7 +148,7 @@ def test_38_stale_buckets_become_contiguous_ranges_of_bounded_length_with_the_ne
     assert made.planned() == expected
 
 
-def test_a_bounded_plan_always_holds_the_oldest_repair_and_one_append(lake: Lakes) -> None:
+def test_first_comes_what_must_not_starve_the_oldest_repair_and_one_append(lake: Lakes) -> None:
     made = lake(view(max_buckets_per_run=1))
     made.days(*range(8))
     made.converge()
@@ -155,10 +156,11 @@ def test_a_bounded_plan_always_holds_the_oldest_repair_and_one_append(lake: Lake
         made.write(f"day-{number}.parquet", through(number), value=77)
     made.days(8, 9)
     outlook = made.look()
-    assert pieces(outlook.plan(most=1)) == [("OVERWRITE", [1]), ("APPEND", [8])]
-    bounded = [("OVERWRITE", [7]), ("OVERWRITE", [5]), ("OVERWRITE", [1]), ("APPEND", [8])]
-    assert pieces(outlook.plan(most=4)) == bounded
-    assert len(outlook.plan(most=100).work) == 6
+    plan = outlook.plan()
+    asked = [asking.buckets for asking in askings(outlook.view, plan, lambda _bucket: True)]
+    assert [[bucket // DAY for bucket in each] for each in asked] == [[1], [8], [7], [5], [3], [9]]
+    free = [asking.buckets for asking in askings(outlook.view, plan, lambda bucket: bucket > 4 * DAY)]
+    assert [[bucket // DAY for bucket in each] for each in free] == [[8], [7], [5], [9]]
 
 
 def test_a_bucket_whose_attempt_never_ended_runs_alone(lake: Lakes) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mv_assets.buckets import HOUR, Buckets
 from mv_assets.state import rules
-from mv_assets.state.model import EMPTY, Operation, Segment, State
+from mv_assets.state.model import EMPTY, Operation, State
 from mv_assets.state.store import Store
 from mv_assets_tests.harness import Clock, Deployment, view
 from mv_assets_tests.modelled import DAY, BaseTable
@@ -17,15 +17,14 @@ from mv_assets_tests.modelled import DAY, BaseTable
 Peer = Callable[..., Deployment]
 
 
-def test_27_latest_source_end_ignores_what_lies_after_now() -> None:
-    past, running = Segment("a", 1, 0, 5), Segment("b", 1, 7, 2_000)
-    ahead = Segment("c", 1, 1_500, 2_000)
-    assert rules.latest_source_end([past], 1_000) == 5
-    assert rules.latest_source_end([past, running, ahead], 1_000) == 7
-    assert rules.latest_source_end([past, ahead], 1_000) == 5
-    assert rules.latest_source_end([Segment("d", 1, 0, 1_000)], 1_000) == 1_000
-    assert rules.latest_source_end([ahead], 1_000) is None
-    assert rules.latest_source_end([], 1_000) is None
+def test_27_the_latest_end_ignores_what_lies_after_now() -> None:
+    past, running, ahead = (0, 5), (7, 2_000), (1_500, 2_000)
+    assert rules.latest_end([past], 1_000) == 5
+    assert rules.latest_end([past, running, ahead], 1_000) == 7
+    assert rules.latest_end([past, ahead], 1_000) == 5
+    assert rules.latest_end([(0, 1_000)], 1_000) == 1_000
+    assert rules.latest_end([ahead], 1_000) is None
+    assert rules.latest_end([], 1_000) is None
 
 
 def test_27_without_a_known_source_end_there_is_no_append_and_w_stays(deployment: Deployment) -> None:

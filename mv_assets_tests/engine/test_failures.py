@@ -87,8 +87,7 @@ def test_a_page_that_is_damaged_names_its_file(works: Make) -> None:
 def test_a_project_that_overlooks_files_is_refused(works: Make, engine: Engine, value: str) -> None:
     """Case 54. Before anything is read, and whatever runs already."""
     for key in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
-        other = Engine(Spark(conf={key: value}))
-        other.attach(engine._spark) if engine._spark else None
+        other = Engine(Spark(conf={key: value}), lambda _: engine.shared())
         lake = works(engine=other)
         lake.put("0.parquet", rows_at([0]))
         with pytest.raises(EngineRefused, match=key):
@@ -101,9 +100,7 @@ def test_settings_of_a_session_are_not_those_of_the_work(engine: Engine) -> None
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
         spark.conf.set("spark.sql.ansi.enabled", "false")
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-        attached = Engine(Spark())
-        attached.attach(spark)
-        with attached.session() as own:
+        with Engine(Spark(), lambda _: spark).session() as own:
             assert own.conf.get("spark.sql.session.timeZone") == "UTC"
             assert own.conf.get("spark.sql.ansi.enabled") == "true"
             assert own.conf.get("spark.sql.files.ignoreMissingFiles") == "false"
@@ -119,10 +116,8 @@ def test_ansi_is_off_only_for_a_project_that_says_so(engine: Engine) -> None:
         "spark.sql.warehouse.dir": "/nowhere",
         "spark.driver.memory": "9g",
     }
-    loose = Engine(Spark(conf=conf))
     with engine.session() as spark:
-        loose.attach(spark)
-        with loose.session() as own:
+        with Engine(Spark(conf=conf), lambda _: spark).session() as own:
             assert own.sql("SELECT CAST('x' AS int) AS x").first() == (None,)
         with pytest.raises(JobFailed, match="CAST_INVALID_INPUT"), spark_errors():
             spark.sql("SELECT CAST('x' AS int) AS x").collect()

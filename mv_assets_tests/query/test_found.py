@@ -157,8 +157,8 @@ def test_a_refresh_leaves_no_names_for_queries_to_find(refinery: Make) -> None:
 
 def test_without_ansi_means_of_integers_are_the_bases(unchecked: Make, engine: Engine) -> None:
     conf = {**engine.declared.conf, "spark.sql.ansi.enabled": "false"}
-    wrapping = Engine(Spark(master=engine.declared.master, remote=engine.declared.remote, conf=conf))
-    wrapping.attach(engine.shared())
+    declared = Spark(master=engine.declared.master, remote=engine.declared.remote, conf=conf)
+    wrapping = Engine(declared, lambda _: engine.shared())
     lake = unchecked(view("hourly", sql=HOURLY), engine=wrapping)
     for number in range(3):
         write(lake, number)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from mv_assets.errors import Fenced, LeaseExpired, Refused, RowsMoved
 from mv_assets.state import rules
 from mv_assets.state.model import Attempt, Copied, Look, Planned, SecondLook, Staged
-from mv_assets.tables.fingerprint import overlapping
-from mv_assets_tests.modelled import DAY, File, second_look, segments
+from mv_assets_tests.modelled import DAY, File, overlapping, second_look, segments
 from mv_assets_tests.simulation.invariants import check_outcomes
 from mv_assets_tests.simulation.world import (
     LIFETIME,

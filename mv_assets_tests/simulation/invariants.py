@@ -17,8 +17,8 @@ from mv_assets.state.model import (
     Staged,
     State,
 )
-from mv_assets.tables.fingerprint import fingerprint, overlapping
-from mv_assets_tests.modelled import DAY, segments
+from mv_assets.tables.fingerprint import fingerprint
+from mv_assets_tests.modelled import DAY, overlapping, segments
 from mv_assets_tests.simulation.world import LIFETIME, Engine, Looker, Reader, World
 
 

@@ -178,9 +178,6 @@ class MemoryMap(MapWriter):
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:  # noqa: ARG002 - no pages here
         return self.rows_between(bucket)
 
-    def segments(self, bucket: int) -> tuple[Segment, ...]:
-        return self.memory.segments.get(bucket, ())
-
     def attempts(self, buckets: Iterable[int] | None = None) -> dict[int, AttemptRecord]:
         records = self.memory.attempts
         return dict(records) if buckets is None else {b: records[b] for b in buckets if b in records}

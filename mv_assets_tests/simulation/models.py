@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mv_assets.state.model import Attempt, Planned, SecondLook, Staged
-from mv_assets.tables.fingerprint import overlapping
-from mv_assets_tests.modelled import DAY, File, segments
+from mv_assets_tests.modelled import DAY, File, overlapping, segments
 from mv_assets_tests.simulation.memory import Memory
 from mv_assets_tests.simulation.world import (
     Actor,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +22,13 @@ from mv_assets.state.model import (
     LookRecord,
     Outcome,
     PartitionRow,
-    Segment,
     Sight,
     State,
 )
 from mv_assets.state.registry import Registry
 from mv_assets.state.rules import commit, marks, watermark, work
-from mv_assets.tables import fingerprint
+from mv_assets.tables import reach
+from mv_assets.tables.listing import Listing
 from mv_assets_tests import modelled
 from mv_assets_tests.simulation import actors
 from mv_assets_tests.simulation.memory import MemoryMap
@@ -260,11 +261,12 @@ def _list_then_lease(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("exclusive end in overlap")
 def _exclusive_end(patch: pytest.MonkeyPatch) -> None:
-    def wrong(segments: Iterable[Segment], start: int, end: int) -> list[Segment]:
-        return [segment for segment in segments if segment.start_ms < end and segment.end_ms > start]
+    right = reach.sweep
 
-    for module in (fingerprint, modelled):
-        patch.setattr(module, "overlapping", wrong)
+    def wrong(listing: Listing, *args: Any) -> Iterator[reach.Reach]:
+        return right(replace(listing, ends=array("q", (end - 1 for end in listing.ends))), *args)
+
+    patch.setattr(reach, "sweep", wrong)
 
 
 @mutant("EMPTY = (0, 0)")

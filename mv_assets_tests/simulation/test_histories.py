@@ -22,9 +22,9 @@ from mv_assets.errors import Fenced, Refused
 from mv_assets.state import rules, schema
 from mv_assets.state.model import Header, Lease, Segment, State
 from mv_assets.state.store import Store
-from mv_assets.tables.fingerprint import fingerprint, overlapping
+from mv_assets.tables.fingerprint import fingerprint
 from mv_assets_tests.harness import Clock, Deployment, Work, view
-from mv_assets_tests.modelled import DAY, BaseTable, segments
+from mv_assets_tests.modelled import DAY, BaseTable, overlapping, segments
 from mv_assets_tests.simulation.lockstep import LockstepStore
 from mv_assets_tests.simulation.memory import Memory, MemoryStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.tables import fingerprint
+from mv_assets.tables import reach
 from mv_assets_tests.acceptance import test_fingerprint, test_state_engine
 from mv_assets_tests.harness import Deployment
 from mv_assets_tests.simulation.explorer import Found, explore
@@ -49,7 +49,7 @@ def test_a_model_finds_the_mutant(mutant: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_case_23_finds_an_exclusive_end(monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS["exclusive end in overlap"](monkeypatch)
-    monkeypatch.setattr(test_fingerprint, "overlapping", fingerprint.overlapping)
+    monkeypatch.setattr(test_fingerprint, "sweep", reach.sweep)
     with pytest.raises(AssertionError):
         test_fingerprint.test_23_a_segment_overlaps_up_to_its_inclusive_end()
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from mv_assets.state import rules
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Declaration, Fingerprint, Look, Mark, Sight, Snapshot
 from mv_assets.state.registry import Registry
 from mv_assets.state.retry import Profile, Retry
-from mv_assets_tests.modelled import DAY, File, marks_of, see, segments
+from mv_assets_tests.modelled import DAY, File, marks_of, see, source_end
 from mv_assets_tests.simulation.memory import Memory, MemoryStore
 
 VIEW = "v"
@@ -55,7 +54,7 @@ class Base:
         return replace(self.put(name, file), removed=tuple(sorted(removed.items())))
 
     def source_end(self) -> int | None:
-        return rules.latest_source_end(segments(dict(self.files)), NOW)
+        return source_end(dict(self.files), NOW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.model import EMPTY, Fingerprint, Segment
-from mv_assets.tables.fingerprint import fingerprint, overlapping
+from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import ALWAYS, Listing
 from mv_assets.tables.reach import Reach, next_end, source_end, sweep
+from mv_assets_tests.modelled import overlapping
 from mv_assets_tests.tables.lake import DAY
 
 HOUR = DAY // 24

@@ -16,7 +16,7 @@ from mv_assets.state.rules.definitions import (
     written,
 )
 from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
-from mv_assets.state.rules.watermark import climb, effective_state, latest_end, latest_source_end
+from mv_assets.state.rules.watermark import climb, effective_state, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
@@ -53,7 +53,6 @@ __all__ = [
     "idle",
     "in_force",
     "latest_end",
-    "latest_source_end",
     "mark",
     "repoint",
     "reset",

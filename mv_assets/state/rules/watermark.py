@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mv_assets.state.model import _SEAL, Header, PartitionRow, Segment, State
+from mv_assets.state.model import _SEAL, Header, PartitionRow, State
 
 
 def effective_state(row: PartitionRow | None, header: Header) -> State:
@@ -39,16 +39,11 @@ def committed(row: PartitionRow, header: Header) -> bool:
     return row.inputs is not None and row.inputs.definition == header.definition
 
 
-def latest_source_end(segments: Iterable[Segment], now: int) -> int | None:
-    """How far the data is known to reach.
+def latest_end(ranges: Iterable[tuple[int, int]], now: int) -> int | None:
+    """How far data is known to reach whose segments have these starts and ends; None if nothing is known.
 
     A segment that ends after now counts with its start, if that is past: one row dated 2099 must not
     let W run away.
     """
-    return latest_end(((segment.start_ms, segment.end_ms) for segment in segments), now)
-
-
-def latest_end(ranges: Iterable[tuple[int, int]], now: int) -> int | None:
-    """`latest_source_end` over bare (start, end) ranges; None where nothing is known."""
     ends = (end if end <= now else start for start, end in ranges)
     return max((end for end in ends if end <= now), default=None)

@@ -8,6 +8,4 @@ from mv_assets.engine.session import Engine
 @pytest.fixture(scope="session")
 def quick(engine: Engine) -> Engine:
     """The test process's Spark, in sessions of their own: tables by their names are left in them."""
-    made = Engine(engine.declared)
-    made.attach(engine.shared())
-    return made
+    return Engine(engine.declared, lambda _: engine.shared())
