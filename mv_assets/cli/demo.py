@@ -24,7 +24,14 @@ _HELP = {
 }
 
 
-@click.group()
+_EXAMPLES = """\b
+Examples:
+  mv-assets demo late
+  mv-assets demo poison
+"""
+
+
+@click.group(epilog=_EXAMPLES)
 @click.pass_context
 def demo(ctx: click.Context) -> None:
     """Let something happen to the demo's files, and watch the views follow."""

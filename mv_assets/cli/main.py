@@ -59,7 +59,16 @@ class _Commands(click.Group):
             ctx.exit(2 if isinstance(error, ProjectError | Refused | BucketError) else 1)
 
 
-@click.group(cls=_Commands)
+_EXAMPLES = """\b
+Examples:
+  mv-assets dev                                   the demo, with Dagster and Spark
+  mv-assets --project project.yaml project check
+  mv-assets --project project.yaml plan
+  mv-assets --project project.yaml refresh
+"""
+
+
+@click.group(cls=_Commands, epilog=_EXAMPLES)
 @click.version_option(package_name="mv_assets")
 @click.option(
     "--project",

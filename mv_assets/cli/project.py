@@ -8,8 +8,14 @@ from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.project import Project
 
+_EXAMPLES = """\b
+Examples:
+  mv-assets --project project.yaml project check
+  mv-assets project schema > project.schema.json
+"""
 
-@click.group()
+
+@click.group(epilog=_EXAMPLES)
 def project() -> None:
     """Check the project file, or print its JSON schema for editors."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from click import Command
+from click import Command, Context, Group
 from click.testing import CliRunner
 
 from mv_assets.cli import main
@@ -48,6 +50,27 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, command: str) -> Non
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)  # noqa: S603, PLW1510
     assert ran.stderr.splitlines()[-1:] in (["0"], ["None"]), ran.stderr
+
+
+def every_command(command: Command = main, *names: str) -> Iterator[tuple[str, ...]]:
+    yield names
+    if isinstance(command, Group):
+        context = Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from every_command(found, *names, name)
+
+
+@pytest.mark.parametrize("names", [pytest.param(each, id=" ".join(each)) for each in every_command()])
+def test_help_of_every_command_and_group_has_an_example(names: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*names, "--help"])
+    assert result.exit_code == 0
+    example = result.output.partition("Example")[2]
+    assert "mv-assets " in example
+    # Of the command itself, whatever options of others stand before it.
+    for name in names:
+        assert re.search(rf"mv-assets .*\b{name}\b", example)
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
