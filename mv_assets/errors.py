@@ -114,7 +114,7 @@ class LeaseExpired(MvError):
     def __init__(self, view: str) -> None:
         super().__init__(
             f"the lease on view {view!r} expired before the read ended and its data may have been collected; "
-            "run the query again, and give long readers a longer lease"
+            "run it again"
         )
 
 

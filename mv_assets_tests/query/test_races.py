@@ -330,7 +330,7 @@ def test_a_lease_that_runs_out_is_taken_anew(course: Course, monkeypatch: pytest
     assert course.ask() == course.now
     monkeypatch.undo()
     once(monkeypatch, *[outlive] * 20)
-    with pytest.raises(LeaseExpired, match="run the query again"):
+    with pytest.raises(LeaseExpired, match="run it again"):
         course.ask()
 
 
