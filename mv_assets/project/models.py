@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mv_assets.buckets import MINUTE, Buckets
+from mv_assets.buckets import Buckets
 from mv_assets.project.values import BucketWidth, ConnectUrl, Count, Duration, Name, Start, StateUrl, Text
 
-_SECOND = 1_000
 _ZONE = "spark.sql.session.timeZone"
 
 
@@ -24,15 +23,21 @@ class _Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+def _written(text: str) -> Any:
+    """A default as people write it: an editor that knows the schema shows it."""
+    return Field(text, validate_default=True)
+
+
 class _Table(_Declared):
     name: Name
+    """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
     time_column: Text | None = None
     """Column that places a row in time; a table without one is a dimension."""
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
     """Unit of an integer time column, counted from 1970."""
-    settle: Duration = 5 * _SECOND
+    settle: Duration = _written("5s")
     """A bucket is refreshed once its files have been quiet this long."""
-    settle_at_most: Duration = MINUTE
+    settle_at_most: Duration = _written("1m")
     """A bucket whose files never rest is refreshed after this long all the same."""
 
     @model_validator(mode="after")
@@ -48,6 +53,7 @@ class ParquetTable(_Table):
     """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
 
     format: Literal["parquet"] = "parquet"
+    """parquet is what a table is if nothing else is said."""
     path: Text
     """Folder or URI; a relative path starts at the project file's folder."""
     files: Text = "*"
@@ -58,7 +64,9 @@ class DeltaTable(_Table):
     """A Delta table, by the files its log lists."""
 
     format: Literal["delta"] = "delta"
+    """delta for a Delta table."""
     path: Text
+    """Folder or URI of the table; a relative path starts at the project file's folder."""
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
     storage_options: dict[str, str] = {}
@@ -69,6 +77,7 @@ class IcebergTable(_Table):
     """An Iceberg table, by its path or through a catalog."""
 
     format: Literal["iceberg"] = "iceberg"
+    """iceberg for an Iceberg table."""
     path: Text | None = None
     """Location of the table, or its metadata file."""
     catalog: dict[str, str] | None = None
@@ -76,6 +85,7 @@ class IcebergTable(_Table):
     identifier: Text | None = None
     """Name of the table in the catalog: namespace.table."""
     reader: Literal["files", "spark"] = "files"
+    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
 
     @model_validator(mode="after")
     def _located(self) -> IcebergTable:
@@ -98,6 +108,7 @@ class MaterializedView(_Declared):
     """A query over a base table whose answer is kept, bucket by bucket."""
 
     name: Name
+    """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
     base: Name
     """The table, or another view, whose rows are put in buckets."""
     dimensions: tuple[Name, ...] = ()
@@ -110,19 +121,22 @@ class MaterializedView(_Declared):
     """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
     start: Start
     """Coverage begins here."""
-    buffer: Duration = 0
+    buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
     max_staleness: Duration | None = None
     """Bounded reads refuse the view when it lags further behind than this."""
-    stall_after: Duration = 3_600_000
+    stall_after: Duration = _written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
+    """So many neighbouring buckets are computed together, at most."""
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
     merge_floats: bool = False
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
+    """For people, shown with the asset in Dagster."""
     owners: tuple[Text, ...] = ()
+    """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
     @model_validator(mode="after")
     def _once(self) -> MaterializedView:
@@ -139,8 +153,11 @@ class Spark(_Declared):
     """How to reach Spark: a master, or a Spark Connect server."""
 
     master: Text | None = None
+    """Where a Spark of our own runs: local[*], which is the default, or a cluster's master."""
     remote: ConnectUrl | None = None
+    """A Spark Connect server that runs already, instead of a master: sc://HOST:PORT."""
     conf: dict[str, str] = {}
+    """Spark's settings, as texts: spark.driver.memory and its like."""
 
     @model_validator(mode="after")
     def _one(self) -> Spark:
@@ -159,5 +176,8 @@ class Project(_Declared):
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
     """Folder of the views' data."""
     spark: Spark = Spark()
+    """How to reach Spark; by default it runs on this machine."""
     tables: tuple[Table, ...] = ()
+    """The base tables and dimensions that views are made of."""
     views: tuple[MaterializedView, ...] = ()
+    """The queries whose answers are kept."""

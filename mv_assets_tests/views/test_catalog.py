@@ -617,9 +617,30 @@ def test_the_schema_refuses_what_the_reader_refuses(place: tuple[str | int, ...]
 
 
 def test_the_schema_explains_its_fields() -> None:
-    fields = schema()["$defs"]["MaterializedView"]["properties"]
-    assert "Monday" in fields["bucket"]["description"]
-    assert "Coverage" in fields["start"]["description"]
+    whole = schema()
+    models = {"Project": whole, **whole["$defs"]}
+    assert models.keys() >= {"Project", "Spark", "MaterializedView", "ParquetTable", "DeltaTable"}
+    fields = {
+        f"{model}.{name}": field
+        for model, described in models.items()
+        for name, field in described["properties"].items()
+    }
+    assert [name for name, field in fields.items() if not field.get("description")] == []
+    assert "Monday" in fields["MaterializedView.bucket"]["description"]
+    assert "Coverage" in fields["MaterializedView.start"]["description"]
+
+
+def test_the_schema_takes_its_own_defaults() -> None:
+    whole = schema()
+    given = {
+        f"{model}.{name}": field
+        for model, described in {"Project": whole, **whole["$defs"]}.items()
+        for name, field in described["properties"].items()
+        if "default" in field
+    }
+    assert {name for name, field in given.items() if not fits(field["default"], field, whole)} == set()
+    durations = ("ParquetTable.settle", "ParquetTable.settle_at_most", "MaterializedView.stall_after")
+    assert [given[name]["default"] for name in durations] == ["5s", "1m", "1h"]
 
 
 @pytest.mark.parametrize("missing", ["name", "base", "sql", "time_column", "bucket", "start"])
