@@ -33,7 +33,7 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
         now = clock() if store is None else store.now()
         found = [_found(store, view) for view in asked]
     if as_json:
-        print_json({"views": [_json(each.view, each.snapshot, now) for each in found]})
+        print_json({"views": [_json(each, now) for each in found]})
     else:
         _print(found, now)
     if any(each.is_wrong(now) for each in found):
@@ -118,8 +118,8 @@ def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) 
     out.print()
 
 
-def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
-    most = view.declared.max_staleness
+def _json(found: _Found, now: int) -> dict[str, Any]:
+    view, snapshot, most = found.view, found.snapshot, found.view.declared.max_staleness
     result: dict[str, Any] = {
         "name": view.name,
         "version": 0,
@@ -127,6 +127,8 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
         "lag_seconds": None,
         "max_staleness_seconds": None if most is None else most / 1000,
         "counts": {"VALID": 0, "STALE": 0},
+        "fenced": None if found.fenced is None else str(found.fenced),
+        "broken_files": [],
         "buckets": [],
     }
     if snapshot is None:
@@ -143,6 +145,7 @@ def _json(view: View, snapshot: Snapshot | None, now: int) -> dict[str, Any]:
             "watermark": iso(snapshot.header.watermark),
             "lag_seconds": health.lag(snapshot.header, now) / 1000,
             "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
+            "broken_files": health.broken_files(snapshot),
             "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
         }
     )

@@ -221,6 +221,8 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 "lag_seconds": None,
                 "max_staleness_seconds": None,
                 "counts": {"VALID": 0, "STALE": 0},
+                "fenced": None,
+                "broken_files": [],
                 "buckets": [],
             }
         ]
@@ -233,7 +235,8 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     filled.view(max_staleness="2h")
     (view,) = filled.json("status")["views"]
     assert list(view) == [
-        *("name", "version", "watermark", "lag_seconds", "max_staleness_seconds", "counts", "buckets")
+        *("name", "version", "watermark", "lag_seconds", "max_staleness_seconds", "counts"),
+        *("fenced", "broken_files", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",
@@ -307,6 +310,11 @@ def test_status_names_a_file_that_holds_the_watermark_and_exits_with_1(filled: L
     with filled.driver() as driver:
         driver.outlook("daily")
     assert "trips: file noise.parquet: it can't be read as Parquet" in filled.said("status", code=1)
+    ((table, file, reason),) = [
+        each.values() for each in filled.json("status", code=1)["views"][0]["broken_files"]
+    ]
+    assert (table, file) == ("trips", "noise.parquet")
+    assert reason.startswith("it can't be read as Parquet")
 
 
 def test_a_broken_table_of_another_view_does_not_stop_a_plan(filled: Lake) -> None:
@@ -854,6 +862,8 @@ def test_status_of_a_fenced_deployment_says_what_to_do_and_exits_with_1(filled: 
     said = " ".join(filled.said("status", code=1).split())
     assert f"this deployment declares {mine}: it is fenced; deploy the current definition" in said
     assert "or go back on purpose with `mv-assets adopt`" in said
+    told = filled.json("status", code=1)["views"][0]["fenced"]
+    assert f"this deployment declares {mine}: it is fenced" in told
 
 
 def test_adopt_goes_back_to_the_declared_definition_and_the_plan_reverts(filled: Lake) -> None:
