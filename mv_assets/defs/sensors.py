@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -24,7 +24,6 @@ from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan
 from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import health
-from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
 
@@ -123,8 +122,7 @@ class Watching:
 
     def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
         """Undo false alarms here and now."""
-        reverts = tuple(work for work in plan.work if work.operation is Due.REVERT)
-        done = carry_out(self._place, outlook, replace(plan, work=reverts, failing=()))
+        done = carry_out(self._place, outlook, plan.reverts)
         return [result.bucket for _, results in done for result in results]
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:

@@ -60,7 +60,17 @@ def look(
     broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
     unserved = _unserved(snapshot, marks, end, sights.base.pending)
-    return Look(sights.version, as_of, now, end, marks, recheck, broken, rest, unserved)
+    return Look(
+        table_version=sights.version,
+        map_version=as_of,
+        at=now,
+        source_end=end,
+        marks=marks,
+        recheck_at=recheck,
+        broken=broken,
+        rest=rest,
+        unserved=unserved,
+    )
 
 
 def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:

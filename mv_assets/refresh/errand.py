@@ -87,7 +87,7 @@ class Errand:
         if outlook.news is None:
             return False
         self._stage(outlook, plan)
-        at_once = replace(plan, work=tuple(work for work in plan.work if work.operation is Due.REVERT))
+        at_once = replace(plan, work=plan.reverts.work)
         for _, results in executor.carry_out(self._place, outlook, at_once):
             self._note(results)
         return bool(self._pieces)

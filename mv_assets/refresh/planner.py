@@ -69,6 +69,11 @@ class Plan:
     failing: tuple[Failing, ...] = ()
     waiting: tuple[Waiting, ...] = ()
 
+    @property
+    def reverts(self) -> Plan:
+        """Of all this, the false alarms to undo, for which nothing is computed."""
+        return Plan(self.version, tuple(work for work in self.work if work.operation is Due.REVERT))
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:

@@ -65,15 +65,15 @@ class Outlook:
         end = news.sights.source_end(self.at)
         recent = news.sights.dimensions_changed(self.at, news.limits.settle_at_most)
         situation = Situation(
-            news.snapshot,
-            news.seen,
-            news.sights.base,
-            news.limits,
-            self.at,
-            end,
-            news.alive,
-            recent,
-            news.additions,
+            snapshot=news.snapshot,
+            seen=news.seen,
+            base=news.sights.base,
+            limits=news.limits,
+            now=self.at,
+            source_end=end,
+            alive=news.alive,
+            others_changed=recent,
+            additions=news.additions,
         )
         return planner.plan(situation)
 
