@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import duration
-from mv_assets.defs.asking import Asked, RefreshConfig, asked
+from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
@@ -42,7 +42,7 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
     def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Handover]]:
         who = f"Dagster run {context.run.run_id[:8]}"
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
-        expected = asked(context.run, context.instance, force=config.force)
+        expected = expected_of(context.run, context.instance, force=config.force)
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
         spark = getattr(context.resources, SPARK)
         with (
@@ -50,8 +50,8 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
             deployment.place(who, spark) as place,
             Errand(place, view, buckets) as errand,
         ):
-            if expected is not Asked.DUE:
-                errand.force(f"asked for by {who}", valid_too=expected is Asked.FORCED)
+            if expected is not Expected.DUE:
+                errand.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
             if errand.stage() or _is_news(errand, expected):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
@@ -63,10 +63,10 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
     return compute
 
 
-def _is_news(errand: Errand, expected: Asked) -> bool:
+def _is_news(errand: Errand, expected: Expected) -> bool:
     """Whether a run that staged nothing has something to report; a machine's, too early or late, has not."""
     failed = any(result.outcome is Outcome.FAILED for result in errand.results.values())
-    return failed or expected is not Asked.DUE
+    return failed or expected is not Expected.DUE
 
 
 def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any], str], None]:

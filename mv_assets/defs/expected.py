@@ -22,7 +22,7 @@ _PARENT = "dagster/parent_run_id"
 _RETRY = "dagster/retry_number"
 
 
-class Asked(StrEnum):
+class Expected(StrEnum):
     """What the one who asked expects."""
 
     DUE = "compute what is due"
@@ -30,18 +30,18 @@ class Asked(StrEnum):
     FORCED = "compute everything again"
 
 
-def asked(run: DagsterRun, instance: DagsterInstance, *, force: bool | None) -> Asked:
+def expected_of(run: DagsterRun, instance: DagsterInstance, *, force: bool | None) -> Expected:
     """What is expected of a run; `force` is the run's own config, which has the last word."""
     if force is not None:
-        return Asked.FORCED if force else Asked.DUE
+        return Expected.FORCED if force else Expected.DUE
     # Of a run that is executed again the tags are those of the first, whoever asks now.
     if _RETRY in run.tags:
-        return Asked.DUE
+        return Expected.DUE
     if _PARENT in run.tags:
         parent = instance.get_run_by_id(run.tags[_PARENT])
         done = parent is not None and parent.status is DagsterRunStatus.SUCCESS
-        return Asked.FORCED if done else Asked.AGAIN
-    return Asked.DUE if _by_machine(run.tags) else Asked.FORCED
+        return Expected.FORCED if done else Expected.AGAIN
+    return Expected.DUE if _by_machine(run.tags) else Expected.FORCED
 
 
 def _by_machine(tags: Mapping[str, str]) -> bool:
