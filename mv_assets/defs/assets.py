@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import duration
-from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.deployment import Deployment, as_failures
+from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
