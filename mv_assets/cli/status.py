@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,18 +105,28 @@ def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) 
     elif header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
-    failures = health.failures(snapshot)
-    for bucket, why in list(failures.items())[:_MOST_FAILURES]:
-        key, times = header.buckets.key(bucket), show.count(snapshot.attempts[bucket].count, "time")
-        out.print(f"  [bold red]{show.failed()} {key}[/] failed {times}: {show.plain(why)}")
+    failures = list(_failures(snapshot))
+    for line in failures[:_MOST_FAILURES]:
+        out.print(f"  [bold red]{show.failed()}[/] {line}")
+    if len(failures) > _MOST_FAILURES:
+        out.print(f"  and {len(failures) - _MOST_FAILURES} more such lines; `status --json` has all")
     for broken in health.broken(snapshot)[:_MOST_FAILURES]:
         out.print(f"  [bold red]{show.failed()}[/] {show.plain(broken)}")
     stall = _stall(view, snapshot, now)
     for trouble in [*health.troubles(snapshot), *([] if stall is None else [stall])]:
         out.print(f"  [bold red]{show.failed()}[/] {show.plain(trouble)}")
-    if len(failures) > _MOST_FAILURES:
-        out.print(f"  and {len(failures) - _MOST_FAILURES} more failed buckets")
     out.print()
+
+
+def _failures(snapshot: Snapshot) -> Iterator[str]:
+    """One line for neighbours that failed alike."""
+    buckets, attempts, failures = snapshot.header.buckets, snapshot.attempts, health.failures(snapshot)
+    alike = show.neighbours(
+        buckets, sorted(failures), lambda each: each, lambda each: (failures[each], attempts[each].count)
+    )
+    for run in alike:
+        times = show.count(attempts[run[0]].count, "time")
+        yield f"[bold red]{buckets.span(run)}[/] failed {times}: {show.plain(failures[run[0]])}"
 
 
 def _json(found: _Found, now: int) -> dict[str, Any]:

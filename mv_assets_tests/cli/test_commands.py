@@ -343,6 +343,19 @@ def test_status_with_a_failed_bucket_names_it_and_exits_with_1(filled: Lake) -> 
     assert "✗ 2024-01-02 failed 1 time: file [late] is damaged" in said
 
 
+def test_status_has_a_line_for_neighbours_that_failed_alike(filled: Lake) -> None:
+    for numbers, error in (((1, 2), "one error"), ((3,), "another")):
+        for number in numbers:
+            filled.day(number, f"late-{number}.parquet")
+        with filled.driver() as driver:
+            driver.fail("daily", error)
+    said = [line.strip() for line in filled.said("status", code=1).splitlines() if "✗ 2024" in line]
+    assert said == [
+        "✗ 2024-01-01 to 2024-01-02 failed 1 time: one error",
+        "✗ 2024-01-03 failed 1 time: another",
+    ]
+
+
 def test_status_of_some_views_only(filled: Lake) -> None:
     filled.view("other")
     assert [view["name"] for view in filled.json("status")["views"]] == ["daily", "other"]
