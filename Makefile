@@ -38,6 +38,7 @@ prove: java chromium $(READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
 	$(BIN)/pytest -n 0 -m 'slow or soak'
+	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(TESTS)/scenarios/test_events.py -k whatever
 	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) $(TESTS)/query/fuzz/test_routing.py
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.

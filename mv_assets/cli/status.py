@@ -156,7 +156,7 @@ def _json(found: _Found, now: int) -> dict[str, Any]:
             "watermark": iso(snapshot.header.watermark),
             "lag_seconds": health.lag(snapshot.header, now) / 1000,
             "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
-            "broken_files": health.broken_files(snapshot),
+            "broken_files": list(health.broken(snapshot)),
             "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
         }
     )

@@ -86,7 +86,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _place(deployment, context) as place:
-            buckets = between(view, config.first, config.last, deployment.now())
+            buckets = between(view, config.first or None, config.last or None, deployment.now())
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
                 with place.engine.session():

@@ -27,7 +27,7 @@ _QUIET = {"spark.ui.showConsoleProgress": "false"}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _ANSWERS_WITHIN_S = 10
 _RESTARTS_WITHIN_S = 45
-_CHATTER = ("WARN", "INFO", "Picked up", "NOTE")
+_CHATTER = ("WARN", "INFO", "Picked up", "NOTE", "OpenJDK 64-Bit Server VM warning")
 # Before what the shell says stands which line of Spark's scripts it was about.
 _SCRIPT = re.compile(r"^\S+: line \d+: ")
 _TOO_OLD = re.compile(r"UnsupportedClassVersionError: .* up to (\d+)")
@@ -144,7 +144,7 @@ def attached(remote: str, patience_s: float = 0) -> SparkSession:
         try:
             socket.create_connection((host, port), _ANSWERS_WITHIN_S).close()
             break
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             if time.monotonic() >= until:
                 raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
         time.sleep(0.5)

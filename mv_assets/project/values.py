@@ -22,6 +22,8 @@ _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
 _MOST_DIGITS = 30
 _CONNECT_PORT = 15002
+# A name or an address; what else would stand there by mistake may be a token.
+_HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
 
 
 def _duration(value: Any) -> int:
@@ -108,11 +110,12 @@ def connect_address(url: str) -> tuple[str, int]:
     """
     try:
         place = urlsplit(url)
-        host, port = place.hostname, _CONNECT_PORT if place.port is None else place.port
+        host, port = place.hostname or "", _CONNECT_PORT if place.port is None else place.port
     except ValueError:
-        host, port = None, 0
+        host, port = "", 0
     # What else there is comes as parameters: sc://host:15002/;token=...
-    if not url.startswith("sc://") or not host or not port or place.path.partition(";")[0] not in ("", "/"):
+    named = url.startswith("sc://") and port and _HOST.fullmatch(host)
+    if not named or place.query or place.path.partition(";")[0] not in ("", "/"):
         raise ValueError("not the URL of a Spark Connect server; write sc://HOST or sc://HOST:PORT")
     return host, port
 

@@ -14,7 +14,7 @@ from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.piece import Piece, Result
+from mv_assets.refresh.piece import Piece, Result, not_reached
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.watch import News, Outlook, Watch
@@ -114,10 +114,7 @@ class Errand:
                     if isinstance(piece.stopped, EngineLost) or full > 1:
                         gone = piece.stopped
                     continue
-            self._note(
-                Result(planned.bucket, work.operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {gone}")
-                for planned in work.buckets
-            )
+            self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
     def _again(self, news: News) -> Again:
         if self._look is None:

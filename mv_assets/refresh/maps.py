@@ -81,9 +81,8 @@ class Recorded:
 
     def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
         troubles = Troubles(self._store, self._manager.clock)
-        troubles.note(Doing.LOOK, looks)
         # What kept somebody from work that a peer has done meanwhile keeps nobody from anything.
-        troubles.note(Doing.WORK, dict.fromkeys(at_rest))
+        troubles.note_all({Doing.LOOK: looks, Doing.WORK: dict.fromkeys(at_rest)})
 
 
 class Imagined:

@@ -11,7 +11,7 @@ from typing import Self
 
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
@@ -33,11 +33,17 @@ class Result:
     outcome: Outcome
     rows: int = 0
     reason: str | None = None
+    tried: bool = True
 
     @property
     def done(self) -> bool:
         """Whether the bucket now has data that may be called its own."""
         return self.outcome in _DONE
+
+
+def not_reached(bucket: int, operation: Due, error: MvError | None) -> Result:
+    """A bucket that nobody got to, as something was in the way of others; it is as it was."""
+    return Result(bucket, operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}", tried=False)
 
 
 _DONE = (Outcome.COMMITTED, Outcome.COMMITTED_STALE, Outcome.REPLAY, Outcome.SUPERSEDED, Outcome.REVERTED)
@@ -110,9 +116,7 @@ class Piece:
         known = {result.bucket for result in self._results}
         known |= {bucket for attempt in self._staged for bucket in attempt.buckets}
         self._results += [
-            Result(bucket, self._operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}")
-            for bucket in self._planned
-            if bucket not in known
+            not_reached(bucket, self._operation, error) for bucket in self._planned if bucket not in known
         ]
 
     def _compute(self, full: dict[int, Seen]) -> None:
@@ -180,10 +184,10 @@ class Piece:
             for part in (buckets[:half], buckets[half:]):
                 self._attempt(part, compute, instead)
             return
+        self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
         if self.stopped is not None:
             raise full
         self.stopped = full
-        self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
 
     def _register(self, buckets: Sequence[int]) -> OpenAttempt:
         planned = [self._planned[bucket] for bucket in buckets]

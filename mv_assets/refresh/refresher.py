@@ -152,7 +152,7 @@ class Refresher:
             for work, results in carry_out(self._place, outlook, plan, self._progress.begins):
                 for result in results:
                     report.results[result.bucket] = result
-                    self._tries[view.name, result.bucket] += 1
+                    self._tries[view.name, result.bucket] += result.tried
                 self._progress.ends(view, work, results)
         except EngineLost as lost:
             self._losses += 1

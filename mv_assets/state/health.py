@@ -52,16 +52,6 @@ def broken(snapshot: Snapshot) -> tuple[str, ...]:
     return () if snapshot.look is None else snapshot.look.broken
 
 
-def broken_files(snapshot: Snapshot) -> list[dict[str, str]]:
-    """`broken` for programs, by table, file and reason; a look keeps them as `TABLE: file NAME: REASON`."""
-    found = []
-    for text in broken(snapshot):
-        table, _, rest = text.partition(": file ")
-        file, _, reason = rest.partition(": ")
-        found.append({"table": table, "file": file, "reason": reason})
-    return found
-
-
 def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None:
     """What to say of a bucket that waits longer than it should though nothing failed: nobody serves it."""
     header, unserved = snapshot.header, None if snapshot.look is None else snapshot.look.unserved

@@ -14,6 +14,7 @@ from mv_assets.state.store import Store
 
 # Of these the first can't be written down, the second is for who asked, the third is none.
 _NO_TROUBLE = (StateError, Refused, StillReading)
+_KNOWN = select(schema.trouble)
 
 
 class Troubles:
@@ -25,18 +26,27 @@ class Troubles:
 
     def note(self, doing: Doing, came_to: Mapping[str, MvError | None]) -> None:
         """What it came to, by view, to look or to work; None if it went well. Writes only what is news."""
-        with suppress(StateError):
-            known = self._known(doing)
-            for view, error in came_to.items():
-                what = None if error is None else str(error)
-                before = known.get(view)
-                if not isinstance(error, _NO_TROUBLE) and what != (before and before.what):
-                    since = self._clock() if before is None else before.since
-                    with self._store.write(view, lock=False) as tx:
-                        tx.put_trouble(doing, None if what is None else Trouble(doing, since, what))
+        self.note_all({doing: came_to})
 
-    def _known(self, doing: Doing) -> dict[str, Trouble]:
-        table = schema.trouble
+    def note_all(self, came_to: Mapping[Doing, Mapping[str, MvError | None]]) -> None:
+        """The same of both."""
+        with suppress(StateError):
+            known = self._known()
+            for doing, errors in came_to.items():
+                for view, error in errors.items():
+                    self._note(doing, view, error, known.get((doing, view)))
+
+    def _note(self, doing: Doing, view: str, error: MvError | None, before: Trouble | None) -> None:
+        what = None if error is None else str(error)
+        if not isinstance(error, _NO_TROUBLE) and what != (before and before.what):
+            since = self._clock() if before is None else before.since
+            with self._store.write(view, lock=False) as tx:
+                tx.put_trouble(doing, None if what is None else Trouble(doing, since, what))
+
+    def _known(self) -> dict[tuple[Doing, str], Trouble]:
         with self._store.database.read() as connection:
-            found = connection.execute(select(table).where(table.c.doing == doing.value))
-            return {record.view: Trouble(doing, record.since, record.what) for record in found}
+            found = [
+                (record.view, Trouble(Doing(record.doing), record.since, record.what))
+                for record in connection.execute(_KNOWN)
+            ]
+        return {(trouble.doing, view): trouble for view, trouble in found}

@@ -310,11 +310,8 @@ def test_status_names_a_file_that_holds_the_watermark_and_exits_with_1(filled: L
     with filled.driver() as driver:
         driver.outlook("daily")
     assert "trips: file noise.parquet: it can't be read as Parquet" in filled.said("status", code=1)
-    ((table, file, reason),) = [
-        each.values() for each in filled.json("status", code=1)["views"][0]["broken_files"]
-    ]
-    assert (table, file) == ("trips", "noise.parquet")
-    assert reason.startswith("it can't be read as Parquet")
+    (broken,) = filled.json("status", code=1)["views"][0]["broken_files"]
+    assert broken.startswith("trips: file noise.parquet: it can't be read as Parquet")
 
 
 def test_a_broken_table_of_another_view_does_not_stop_a_plan(filled: Lake) -> None:

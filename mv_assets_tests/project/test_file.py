@@ -441,6 +441,7 @@ def test_spark_has_a_master_or_a_remote(file: Path) -> None:
     [
         *("localhost", "localhost:15002", "http://h:15002", "sc:/h", "sc://", "sc://:15002", "SC://h"),
         *("sc://h:abc", "sc://h:0", "sc://h:65536", "sc://h:-1", "sc://[::1", "sc://h/path", "' sc://h'"),
+        *("sc://h;token=hush", "sc://a..b", "sc://h?token=hush"),
     ],
 )
 def test_a_remote_that_no_connect_server_can_have_is_a_mistake_of_its_line(file: Path, url: str) -> None:
