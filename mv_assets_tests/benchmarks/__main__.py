@@ -55,7 +55,10 @@ def main(names: Sequence[str]) -> int:
     figures: list[Figure] = []
     for name in names or BENCHMARKS:
         console.print(f"{name} ...")
-        figures += BENCHMARKS[name]()
+        for figure in BENCHMARKS[name]():
+            # A long one that fails in the end has said what it found.
+            console.print(f"  {figure.what}: {figure.value:g}{figure.unit}", highlight=False)
+            figures.append(figure)
     on = machine.describe()
     console.print(table(figures))
     for key, value in on.items():

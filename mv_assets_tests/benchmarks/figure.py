@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -24,7 +24,7 @@ class Figure:
         return self.at_most is None or self.value <= self.at_most
 
 
-Benchmark = Callable[[], Sequence[Figure]]
+Benchmark = Callable[[], Iterable[Figure]]
 Samples = Mapping[str, Sequence[float]]
 
 

@@ -39,7 +39,7 @@ HOUR = 3_600_000
 VIEW = Declaration("sales_by_hour", "d" * 32, "1h", 0)
 BUCKETS_A_GENERATION = 100
 _CHUNK = 5_000
-_FAR = 1_000_000 * HOUR
+_FAR = 2_000_000 * HOUR
 
 
 class FilledView:

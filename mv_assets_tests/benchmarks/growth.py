@@ -46,11 +46,7 @@ _WEIGHT = {
 }
 
 
-def run() -> Sequence[Figure]:
-    return list(_figures())
-
-
-def _figures() -> Iterator[Figure]:
+def run() -> Iterator[Figure]:
     for files in FILES:
         yield from alone(partial(looks, files, FEW))
     for buckets in BUCKETS:
