@@ -75,7 +75,7 @@ def test_answers_as_users_ask_for_them(
                 asking.declare()
             spark.conf.set("spark.sql.adaptive.enabled", "true")
             check = Check(world, asking, moment)
-            for at, each in enumerate(islice(check.queries(100), 20)):
+            for at, each in enumerate(islice(check.queries(100), 30)):
                 found = asking.alone(Question(each.spark))
                 asked += 1
                 if moment and isinstance(found.error, MvError):
