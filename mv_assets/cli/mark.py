@@ -10,7 +10,7 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import NotInForce
 
 
-@click.command(epilog="Example: mv-assets mark trips_hourly --from 2024-01-01 --to 2024-01-31")
+@click.command(epilog="Example: mv-assets mark trips_daily --from 2024-01-01 --to 2024-01-31")
 @click.argument("view")
 @range_options
 @click.option("--reason", default="marked by hand", show_default=True, help="For the log.")

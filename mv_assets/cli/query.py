@@ -41,7 +41,7 @@ class _Span(click.ParamType[int]):
 
 _EXAMPLES = """\b
 Examples:
-  mv-assets query "SELECT borough, sum(fare) FROM trips GROUP BY ALL"
+  mv-assets query "SELECT zone_id, sum(fare) AS fare FROM trips GROUP BY ALL"
   mv-assets query --file week.sql --format parquet --output week.parquet
   mv-assets query --explain "SELECT count(*) FROM trips"
   mv-assets query                          a prompt, if there is a terminal

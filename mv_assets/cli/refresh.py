@@ -26,7 +26,7 @@ from mv_assets.views.view import View
 _STYLES = {Outcome.FAILED: "bold red", Outcome.COMMITTED: "green", Outcome.COMMITTED_STALE: "yellow"}
 
 
-@click.command(epilog="Example: mv-assets refresh trips_hourly --from 2024-01-01 --to 2024-01-31 --force")
+@click.command(epilog="Example: mv-assets refresh trips_daily --from 2024-01-01 --to 2024-01-31 --force")
 @click.argument("views", nargs=-1, metavar="[VIEW]...")
 @range_options
 @click.option("--force", is_flag=True, help="Compute again what is VALID, too.")

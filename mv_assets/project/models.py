@@ -172,9 +172,9 @@ class Project(_Declared):
     """Tables, views, and where their state and data are kept."""
 
     state: StateUrl = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
-    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team; by default state.db in MV_ASSETS_HOME."""
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
-    """Folder of the views' data."""
+    """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
     spark: Spark = Spark()
     """How to reach Spark; by default it runs on this machine."""
     tables: tuple[Table, ...] = ()
