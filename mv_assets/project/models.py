@@ -172,7 +172,7 @@ class Project(_Declared):
     """Tables, views, and where their state and data are kept."""
 
     state: StateUrl = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
-    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team; by default state.db in MV_ASSETS_HOME."""
+    """sqlite:///FILE (state.db in MV_ASSETS_HOME), or postgresql+psycopg://USER@HOST/DATABASE for a team."""
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
     """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
     spark: Spark = Spark()
