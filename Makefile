@@ -20,26 +20,30 @@ dev: java $(READY)
 	$(BIN)/mv-assets dev
 
 # Several JVMs share the cores: a collector with threads of its own would only be in their way.
-test: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
+test check prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
+
 test: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS)
-	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
-	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
-check: java $(READY)
+# What CI runs: the slow tests as well, and those that compute once more on other Sparks.
+check: java chromium $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+	$(BIN)/pytest -n $(WORKERS) -m 'not deep and not soak'
+	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
+	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
-# The exhaustive checker with larger bounds, every fault at every call, and what else takes minutes: an hour or two.
+# Larger bounds, every fault at every call, other random worlds, and whatever else takes minutes: hours.
+prove: export MV_ASSETS_SEED ?= $(shell date +%s)
 prove: java chromium $(READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
-	$(BIN)/pytest -n 0 -m 'slow or soak'
-	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(TESTS)/scenarios/test_events.py -k whatever
-	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) $(TESTS)/query/fuzz/test_routing.py
+	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/simulation --ignore $(TESTS)/matrix
+	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile searching -k 'not spark'
+	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/scenarios/test_events.py
+	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/query/fuzz
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.
 soak: java $(READY)

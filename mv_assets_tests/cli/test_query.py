@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -264,6 +265,12 @@ def test_a_reader_who_has_had_enough_ends_it_quietly(shell: Shell) -> None:
 CTRL_C = "\x03"
 
 
+def _at_a_terminal() -> None:
+    """Its own one, whose Ctrl-C is a signal: whoever runs in the background ignores that, and hands it on."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """The prompt as a person sees it."""
 
@@ -278,8 +285,7 @@ class Terminal:
             stderr=other,
             env=environment,
             start_new_session=True,
-            # Its own terminal, whose Ctrl-C is a signal.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            preexec_fn=_at_a_terminal,  # noqa: PLW1509 - one call and one signal, no lock
         )
         os.close(other)
 
@@ -360,6 +366,7 @@ def test_a_file_is_there_when_it_is_whole_and_devices_stay_devices(tmp_path: Pat
         pass
 
 
+@pytest.mark.slow
 def test_values_of_every_type_are_the_same_at_once_and_in_pieces(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

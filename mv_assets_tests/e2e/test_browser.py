@@ -39,6 +39,7 @@ def test_partitions_show_what_is_materialized_and_what_each_was_computed_from(
     ui.screenshot("partition")
 
 
+@pytest.mark.slow
 def test_a_bucket_whose_files_changed_is_unsynced_until_it_is_computed_again(
     ui: Ui, deployment: Deployment
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_bucket_whose_files_changed_is_unsynced_until_it_is_computed_again(
     assert deployment.dagster.unsynced(HOURLY, day(9)) == []
 
 
+@pytest.mark.slow
 def test_a_backfill_launched_by_clicking_computes_its_range_again(ui: Ui, deployment: Deployment) -> None:
     dagster, site = deployment.dagster, deployment.site
     before, since = site.versions(), time.time()

@@ -37,6 +37,7 @@ def both(deployment: Deployment, second: Deployment) -> Both:
     return deployment, second
 
 
+@pytest.mark.slow
 def test_one_that_starts_cold_shows_what_the_other_computed_and_neither_writes_nor_launches_anything(
     deployment: Deployment, second: Deployment
 ) -> None:
@@ -52,7 +53,7 @@ def test_one_that_starts_cold_shows_what_the_other_computed_and_neither_writes_n
     assert deployment.site.versions() == before
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_two_that_see_the_same_files_come_and_go_compute_each_change_once_and_rest(both: Both) -> None:
     site, before, since = both[0].site, both[0].site.versions(), time.time()
     said = [len(each.processes.log_lines()) for each in both]
@@ -88,7 +89,7 @@ def test_two_that_see_the_same_files_come_and_go_compute_each_change_once_and_re
         }
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_another_definition_takes_over_and_the_earlier_deployment_is_fenced_until_it_is_adopted(
     both: Both,
 ) -> None:

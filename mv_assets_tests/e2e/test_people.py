@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from mv_assets.state.model import State
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.deployment import Deployment
 from mv_assets_tests.e2e.site import HOURLY, WEEKLY, Site, day, week
+
+pytestmark = pytest.mark.slow
 
 
 def test_materializing_a_valid_bucket_computes_it_again(deployment: Deployment) -> None:

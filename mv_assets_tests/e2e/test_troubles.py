@@ -12,7 +12,7 @@ from mv_assets_tests.e2e.deployment import Deployment
 from mv_assets_tests.e2e.site import HOURLY, WEEKLY, day, days, week
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_killed_in_the_middle_and_started_again_everything_converges(deployment: Deployment) -> None:
     dagster, site, processes = deployment.dagster, deployment.site, deployment.processes
     before = site.versions()
@@ -28,7 +28,7 @@ def test_killed_in_the_middle_and_started_again_everything_converges(deployment:
     assert list(dagster.partitions(HOURLY).failed) == []
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_files_that_arrive_in_the_range_of_a_backfill_are_not_asked_for_twice(deployment: Deployment) -> None:
     dagster, site = deployment.dagster, deployment.site
     since = time.time()

@@ -133,12 +133,14 @@ def test_a_message_is_one_short_line(engine: Engine, tmp_path: Path) -> None:
     assert in_short(ValueError()) == "ValueError"
 
 
+@pytest.mark.slow
 def test_a_spark_that_goes_away_in_the_middle_is_started_anew_and_the_bucket_computed(tmp_path: Path) -> None:
     """Perhaps the bucket was too much for it: it is recorded as failed, and runs alone the next time."""
     said = apart.run("gone", "local", tmp_path).splitlines()
     assert said == ["{0: 'committed'}", f"{{1: 'failed'}} {WENT_AWAY}", "{1: 'committed'}"]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_is_said_to_be_gone(tmp_path: Path) -> None:
     said = apart.run("gone", "connect", tmp_path).splitlines()
     assert said == ["{0: 'committed'}", f"{{1: 'failed'}} {WENT_AWAY}", "unavailable False"]

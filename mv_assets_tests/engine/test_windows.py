@@ -110,6 +110,7 @@ def test_a_date_and_a_timestamp_are_one_time_column(works: Make) -> None:
     assert [result.rows for _, result in sorted(results.items())] == [2, 0, 1, 0]
 
 
+@pytest.mark.slow
 def test_time_zones_of_machines_change_nothing(tmp_path: Path) -> None:
     ends = ("1970-01-01 00:00:00", "1970-01-01 23:59:59.999999")
     expected = [(end, end, 0) for end in sorted(ends * 2)]

@@ -52,7 +52,7 @@ def world(tmp_path: Path, state_url: str) -> World:
 
 
 # The ordinary tests take some of the combinations, `make prove` all of them.
-_ONE_IN = 60
+_ONE_IN = 240
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -679,7 +679,7 @@ def test_mutations_of_a_good_file_raise_nothing_but_project_errors(file: Path, s
         tolerant(file, mutated(chance.choice([VALID, EXAMPLE]), chance))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.one_of(st.text(max_size=60), st.binary(max_size=60)))
 def test_garbage_raises_nothing_but_project_errors(file: Path, content: str | bytes) -> None:
     tolerant(file, content)
@@ -713,7 +713,7 @@ PLACES = [
 ]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_any_value_in_any_place_raises_nothing_but_project_errors(
     file: Path, place: tuple[str | int, ...], value: Any

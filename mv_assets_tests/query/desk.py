@@ -44,6 +44,19 @@ HOURS = (
     "min(x) AS low, max(x) AS high, sum(x) AS x, count(x) AS xs FROM events GROUP BY ALL"
 )
 ROWS = "SELECT at, zone, fare, x FROM events"
+COUNT = "SELECT count(*) AS n FROM events"
+DAILY = "SELECT date_trunc('day', hour) AS day, zone, sum(n) AS n, sum(fare) AS fare FROM v GROUP BY ALL"
+
+
+def zones(where: str = "") -> str:
+    return f"SELECT zone, count(*) AS n, sum(fare) AS fare FROM events {where} GROUP BY zone"
+
+
+ZONES = zones()
+
+
+def between(low: str, high: str) -> str:
+    return f"WHERE at >= '{low}' AND at < '{high}'"
 
 
 @dataclass
@@ -181,6 +194,9 @@ class Desk:
                 made = self.lake.oracle.get(view.name) or _translated(view.declared.sql)
                 connection.execute(f'CREATE VIEW "{view.name}" AS {made}')
             return [tuple(map(plainly, row)) for row in connection.sql(sql).fetchall()]
+
+
+Desks = Callable[..., Desk]
 
 
 @dataclass(frozen=True)

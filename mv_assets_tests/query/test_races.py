@@ -162,6 +162,7 @@ def course(tmp_path: Path, engine: Engine) -> Iterator[Course]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "questions"), [("sqlite", 6), ("postgresql", 6)])
 def test_every_answer_is_that_of_some_moment_while_it_was_asked(
     tmp_path: Path, engine: Engine, request: pytest.FixtureRequest, kind: str, questions: int
@@ -255,6 +256,7 @@ EVENTS: dict[str, Callable[[Course], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["listed", "planned", "read"])
 def test_what_happens_to_files_under_a_question_makes_no_wrong_answer(
     course: Course, monkeypatch: pytest.MonkeyPatch, when: str
@@ -348,6 +350,7 @@ def test_gc_takes_nothing_from_under_a_question(course: Course, monkeypatch: pyt
         monkeypatch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_what_gc_took_after_a_lease_ran_out_is_read_anew(
     course: Course, monkeypatch: pytest.MonkeyPatch, text: str

@@ -181,6 +181,7 @@ class Chance:
         self._trips.zones(self._random.choice("ABXYZ"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12])
 def test_whatever_happens_in_whatever_order_every_view_is_right(refinery: Refineries, seed: int) -> None:
     trips = Trips(refinery, seed=seed)

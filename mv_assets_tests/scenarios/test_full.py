@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mv_assets_tests.scenarios.full import run
 
 
+@pytest.mark.slow
 def test_a_full_file_system_is_the_views_error_and_heals_when_there_is_room(tmp_path: Path) -> None:
     said = run(tmp_path / "lake")
     full = {step.removesuffix(" full"): each for step, each in said.items() if step.endswith(" full")}

@@ -38,12 +38,13 @@ def project(lake: Refinery, server: str, folder: Path) -> Path:
     return file
 
 
-# Every third of them in the ordinary tests, all by `make prove`.
-_SOME = set(list(STEPS)[1::3])
+# Some of them by `make check`, the others by `make prove`.
+_SOME = set(list(STEPS)[3::6])
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(step, marks=[] if step in _SOME else [pytest.mark.slow]) for step in STEPS]
+    "step",
+    [pytest.param(step, marks=pytest.mark.slow if step in _SOME else pytest.mark.deep) for step in STEPS],
 )
 def test_52_a_process_killed_at_any_step_leaves_nothing_torn_lost_or_double(
     refinery: Callable[..., Refinery], connect_server: str, tmp_path: Path, step: str

@@ -162,7 +162,8 @@ def recomputed(lake: Refinery, name: str) -> dict[int, Any]:
     return exactly(lake, name)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.deep)])
 def test_long_histories_give_what_a_recomputation_gives(refinery: Refineries, jobs: Jobs, seed: int) -> None:
     world = World(refinery, seed)
     world.lake.run()

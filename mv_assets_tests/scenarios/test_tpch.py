@@ -38,6 +38,7 @@ def line_items(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     return rows.filter(pc.field("l_receiptdate") >= FIRST)
 
 
+@pytest.mark.slow
 def test_line_items_that_arrive_weeks_after_they_shipped_end_up_in_their_buckets(
     refinery: Callable[..., Refinery], line_items: pa.Table
 ) -> None:

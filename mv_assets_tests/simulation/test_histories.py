@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -241,8 +240,8 @@ class History(RuleBasedStateMachine):
 
 
 def _play(make: Callable[[], History], examples: int, steps: int) -> int:
-    """Run histories with a seed that can be given again as MV_ASSETS_SEED."""
-    chosen = int(os.environ.get("MV_ASSETS_SEED", random.SystemRandom().randrange(2**32)))
+    """Run histories; others with each MV_ASSETS_SEED, as `make prove` gives it."""
+    chosen = int(os.environ.get("MV_ASSETS_SEED", "1"))
     seed(chosen)(make)
     run_state_machine_as_test(
         make,  # type: ignore[arg-type]  # a factory will do, and its seed is read
@@ -263,8 +262,8 @@ def test_long_histories_keep_every_invariant(record_property: Callable[[str, obj
         clock = Clock()
         return History(MemoryStore(Memory(), clock), clock)
 
-    chosen = _play(make, examples=150, steps=80)
-    record_property("proved", f"random histories: 150 of up to 80 steps in memory, seed {chosen}")
+    chosen = _play(make, examples=100, steps=80)
+    record_property("proved", f"random histories: 100 of up to 80 steps in memory, seed {chosen}")
 
 
 def test_histories_are_the_same_in_memory_and_in_sql(
@@ -282,11 +281,11 @@ def test_histories_are_the_same_in_memory_and_in_sql(
         opened.append(sql)
         return History(LockstepStore(MemoryStore(Memory(), clock), sql), clock)
 
-    chosen = _play(make, examples=15, steps=50)
+    chosen = _play(make, examples=8, steps=50)
     for store in opened:
         store.close()
     record_property(
-        "proved", f"random histories: 15 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
+        "proved", f"random histories: 8 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
     )
 
 

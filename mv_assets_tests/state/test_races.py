@@ -29,7 +29,7 @@ def check(course: Course, reports: list[Report]) -> None:
     assert result.snapshot.header.watermark == derived_watermark(result.snapshot)
 
 
-@pytest.mark.parametrize(("racers", "commits"), [(2, 12), (8, 6)])
+@pytest.mark.parametrize(("racers", "commits"), [(2, 12), pytest.param(8, 6, marks=pytest.mark.slow)])
 def test_processes_race_on_one_view(state_url: str, tmp_path: Path, racers: int, commits: int) -> None:
     course = Course(state_url, str(tmp_path), racers, commits, shared=3, own=2)
     set_up(course)

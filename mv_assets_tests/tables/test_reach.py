@@ -70,7 +70,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Segment], Buckets, int, int]:
     return segments, buckets, first, first + draw(st.integers(0, 15)) * width
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_a_sweep_is_the_definition_in_any_listing_order(
     world: tuple[list[Segment], Buckets, int, int], order: random.Random
@@ -156,7 +156,6 @@ def test_the_next_end_is_when_the_same_listing_means_more() -> None:
     assert next_end(listed(span(0, 10), span(0, 7, "b"), span(0, 3, "c")), now=5) == 7
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted), max_size=5), st.integers(0, 30)
 )

@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, quick: Engine) -> Iterator[_
     world.close()
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_query_finds_the_mutant(mutant: str, place: _Place, record_property: Record) -> None:
     world, spark = place

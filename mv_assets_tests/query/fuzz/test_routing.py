@@ -33,6 +33,7 @@ def told(wrong: list[Wrong]) -> str:
     return "\n\n".join(map(str, wrong[:_MOST_TOLD]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(WORLDS) if SEED is None else [int(SEED)])
 def test_views_change_no_answer(seed: int, tmp_path: Path, quick: Engine, record_property: Record) -> None:
     world, tally, wrong = World(seed, tmp_path, quick), Tally(), list[Wrong]()
@@ -59,6 +60,7 @@ def test_views_change_no_answer(seed: int, tmp_path: Path, quick: Engine, record
     record_property("proved", f"query routing: {tally}, seed {seed}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 100 + WORLDS))
 def test_answers_as_users_ask_for_them(
     seed: int, tmp_path: Path, quick: Engine, record_property: Record

@@ -74,14 +74,14 @@ def test_mutations_of_good_sql_never_raise(seed: int) -> None:
         check(mutated(chance.choice(VALID), chance))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=80))
 def test_garbage_never_raises(text: str) -> None:
     check(text)
     check(f"SELECT {text} FROM trips")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_words_in_any_order_never_raise(words: list[str]) -> None:
     check(" ".join(words))
