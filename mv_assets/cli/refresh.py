@@ -79,7 +79,7 @@ def refresh(
         for report in reports:
             if report.view.name in names or report.results or report.error:
                 _print(report, watermarks.get(report.view.name))
-    if any(_is_wrong(report) for report in reports):
+    if any(report.wrong for report in reports):
         ctx.exit(1)
 
 
@@ -109,11 +109,6 @@ class _Bar:
 
     def _say(self) -> None:
         self._shown.update(self._task, of=f"buckets, {show.size(self._read)} of {show.size(self._all)}")
-
-
-def _is_wrong(report: Report) -> bool:
-    failed = any(result.outcome is Outcome.FAILED for result in report.results.values())
-    return report.error is not None or failed or any(waiting.failed for waiting in report.waiting)
 
 
 def _json(report: Report) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from mv_assets.refresh.place import Place
 from mv_assets.refresh.refresher import Refresher
 from mv_assets.refresh.refresher import Report as Refreshed
 from mv_assets.refresh.scope import Scope, between, prepare
-from mv_assets.state.model import Outcome
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
@@ -116,13 +115,7 @@ def _tell(context: dg.OpExecutionContext, deployment: Deployment, place: Place, 
 
 
 def _raise_if_wrong(reports: list[Refreshed]) -> None:
-    wrong = [f"{report.view.name}: {report.error}" for report in reports if report.error is not None]
-    wrong += [
-        f"{report.view.name} {report.view.buckets.key(bucket)}: {result.reason}"
-        for report in reports
-        for bucket, result in sorted(report.results.items())
-        if result.outcome is Outcome.FAILED
-    ]
+    wrong = [what for report in reports for what in report.wrong]
     if wrong:
         raise dg.Failure("\n".join(wrong), allow_retries=False)
 

@@ -17,7 +17,7 @@ from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.watch import Observer, Outlook, Watch
-from mv_assets.state.model import Planned
+from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
@@ -37,6 +37,16 @@ class Report:
     results: dict[int, Result] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     error: MvError | None = None
+
+    @property
+    def wrong(self) -> list[str]:
+        """What a person should see to: the view's error, and each bucket whose last attempt failed."""
+        name, key = self.view.name, self.view.buckets.key
+        # One that backs off was not tried here, and is as wrong as if it had been.
+        failed = {each.bucket: each.reason for each in self.waiting if each.failed}
+        failed |= {b: str(each.reason) for b, each in self.results.items() if each.outcome is Outcome.FAILED}
+        buckets = [f"{name} {key(bucket)}: {why}" for bucket, why in sorted(failed.items())]
+        return buckets if self.error is None else [f"{name}: {self.error}", *buckets]
 
 
 class Progress(Protocol):
