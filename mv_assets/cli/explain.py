@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mv_assets.buckets import duration, iso
+from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
@@ -109,7 +109,7 @@ def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation
         events,
         changes[0].at if changes else None,
         outlook.plan(),
-        _not_due(outlook, news, bucket),
+        outlook.not_due(bucket),
     )
 
 
@@ -118,18 +118,6 @@ def _difference(news: News, seen: Seen | None, recorded: tuple[Segment, ...]) ->
         # What it waits for is not there to be compared.
         return Difference()
     return difference(recorded, [] if seen is None else news.sights.segments(seen))
-
-
-def _not_due(outlook: Outlook, news: News, bucket: int) -> str:
-    header, end = news.snapshot.header, outlook.view.buckets.next(bucket)
-    if bucket < header.start:
-        start = header.buckets.key(header.start)
-        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
-    if end > outlook.at - news.limits.buffer:
-        return f"it ends at {iso(end)}, and is computed {duration(news.limits.buffer)} later"
-    reach = news.sights.source_end(outlook.at)
-    known = "nothing" if reach is None else f"data up to {iso(reach)}"
-    return f"it ends at {iso(end)}, and {outlook.view.declared.base} is known to have {known}"
 
 
 def _json(found: _Explanation) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from mv_assets.buckets import iso
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
@@ -153,7 +152,7 @@ class Errand:
             if isinstance(outlook, MvError):
                 raise outlook
             plan = self._narrowed(outlook.plan())
-            patience = 0 if outlook.news is None else 2 * outlook.news.limits.settle_at_most
+            patience = 2 * outlook.limits.settle_at_most
             until = [waiting.until for waiting in plan.waiting if waiting.until is not None]
             if not until or place.clock() - began > patience:
                 return outlook, plan
@@ -184,13 +183,7 @@ class Errand:
             snapshot = self._place.store.snapshot(self._view.name, bucket, self._view.buckets.next(bucket))
         if rules.effective_state(snapshot.rows.get(bucket), snapshot.header) is State.VALID:
             return Result(bucket, Due.NOTHING, Outcome.REPLAY, reason="it is VALID already")
-        return Result(bucket, Due.WAIT, Outcome.WAITING, reason=self._not_due(outlook))
-
-    def _not_due(self, outlook: Outlook) -> str:
-        base, end = self._view.declared.base, outlook.header.source_end
-        if end is None:
-            return f"not due: {base} has no data yet"
-        return f"not due: {base} is known through {iso(end)} only"
+        return Result(bucket, Due.WAIT, Outcome.WAITING, reason=f"not due: {outlook.not_due(bucket)}")
 
 
 def _waiting(waiting: Waiting) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mv_assets.buckets import Buckets, iso
+from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.refresh import merging
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen
@@ -110,6 +110,18 @@ def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
         return False
     latest = cutoff(limits, pulse.header.source_end, now)
     return latest is None or pulse.header.buckets.next(pulse.look.rest.vacant) > latest
+
+
+def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
+    """Why a bucket that has no row is not to be computed now."""
+    end = header.buckets.next(bucket)
+    if bucket < header.start:
+        start = header.buckets.key(header.start)
+        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
+    if end > now - limits.buffer:
+        return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
+    known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
+    return f"it ends at {iso(end)}, and {base} is known to have {known}"
 
 
 def plan(situation: Situation) -> Plan:

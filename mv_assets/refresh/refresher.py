@@ -113,8 +113,7 @@ class Refresher:
             report.error = outlook
         if isinstance(outlook, MvError) or report.error is not None:
             return None
-        if outlook.news is not None:
-            self._patience = max(self._patience, 2 * outlook.news.limits.settle_at_most)
+        self._patience = max(self._patience, 2 * outlook.limits.settle_at_most)
         plan = self._narrowed(outlook, outlook.plan())
         report.waiting = plan.waiting
         return outlook, plan
