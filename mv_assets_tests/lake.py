@@ -138,7 +138,7 @@ class Lake:
 
     def planned(self, name: str = "v") -> list[tuple[str, list[int]]]:
         """A look, and the plan as (operation, days)."""
-        return pieces(self.look(name, whole=True).plan())
+        return works(self.look(name, whole=True).plan())
 
     def refresh(self, name: str | None = None) -> dict[int, Outcome | str]:
         """A round and all that its plans ask for, outcomes by day; of all views or of one."""
@@ -233,6 +233,6 @@ def sights_of(outlook: Outlook) -> dict[int, Sight]:
     return {bucket: seen.sight for bucket, seen in news_of(outlook).seen.items()}
 
 
-def pieces(plan: Plan) -> list[tuple[str, list[int]]]:
+def works(plan: Plan) -> list[tuple[str, list[int]]]:
     """A plan as (operation, days)."""
     return [(work.operation.value, [p.bucket // DAY for p in work.buckets]) for work in plan.work]

@@ -22,11 +22,11 @@ from mv_assets.project import Spark
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import Contents, Warehouse
-from mv_assets.refresh.piece import Piece
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope
+from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
@@ -86,11 +86,11 @@ class Refinery(Lake):
     ) -> dict[int, Outcome | str]:
         news, version = news_of(outlook), outlook.header.version
         again = Again(outlook.view, news.sights, self.tables, self.store, self.clock)
-        with Piece(self.place(), news, again, version, work) as piece:
+        with Staging(self.place(), news, again, version, work) as staging:
             if sights_now is not None:
-                piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
-            piece.stage()
-            return {result.bucket // DAY: result.outcome for result in piece.commit()}
+                staging._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
+            staging.stage()
+            return {result.bucket // DAY: result.outcome for result in staging.commit()}
 
     def stored(self, name: str = "v", *, only_valid: bool = True) -> pa.Table:
         """The rows of a view as its map names them, read without Spark."""

@@ -56,12 +56,12 @@ def _json(report: Report) -> dict[str, Any]:
         "deleted": [{"generation": name, "bytes": size} for name, size in report.deleted.items()],
         "compacted": [
             {
-                "generations": list(piece.generations),
-                "buckets": len(piece.rows),
-                "bytes_before": piece.bytes,
+                "generations": list(bundle.generations),
+                "buckets": len(bundle.rows),
+                "bytes_before": bundle.bytes,
                 "bytes_after": size,
             }
-            for piece, size in report.compacted
+            for bundle, size in report.compacted
         ],
         "kept": report.kept,
         "errors": [str(error) for error in report.errors],
@@ -81,11 +81,11 @@ def _lines(report: Report, *, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
     lines = [f"[bold red]{show.failed()}[/] {show.plain(str(error))}" for error in report.errors]
     if report.compacted:
-        pieces = [piece for piece, _ in report.compacted]
-        sources = show.count(sum(len(piece.generations) for piece in pieces), "generation")
-        before, after = sum(piece.bytes for piece in pieces), sum(size for _, size in report.compacted)
+        bundles = [bundle for bundle, _ in report.compacted]
+        sources = show.count(sum(len(bundle.generations) for bundle in bundles), "generation")
+        before, after = sum(bundle.bytes for bundle in bundles), sum(size for _, size in report.compacted)
         sizes = f"{show.size(before)} to {'about ' if dry_run else ''}{show.size(after)}"
-        lines.append(f"{sources} {would}compacted into {len(pieces)}, {sizes}")
+        lines.append(f"{sources} {would}compacted into {len(bundles)}, {sizes}")
     if report.deleted:
         size = show.size(sum(report.deleted.values()))
         lines.append(f"{show.count(len(report.deleted), 'generation')} {would}deleted, {size}")

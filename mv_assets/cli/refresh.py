@@ -15,10 +15,10 @@ from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.refresh.piece import Result
 from mv_assets.refresh.place import place_of
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
+from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope, prepare
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
@@ -92,9 +92,9 @@ class _Bar:
         self._buckets = self._read = self._all = 0
 
     def plans(self, work: Iterable[tuple[View, Work]]) -> None:
-        listed = [piece for _, piece in work]
-        self._buckets += sum(len(piece.buckets) for piece in listed)
-        self._all += sum(piece.bytes for piece in listed)
+        listed = [each for _, each in work]
+        self._buckets += sum(len(each.buckets) for each in listed)
+        self._all += sum(each.bytes for each in listed)
 
     def begins(self, view: View, work: Work) -> None:
         where = view.buckets.span([planned.bucket for planned in work.buckets])

@@ -16,7 +16,7 @@ from mv_assets.defs.names import SPARK
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.query.reading import rows_of
 from mv_assets.refresh.errand import Errand
-from mv_assets.refresh.piece import Result
+from mv_assets.refresh.result import Result
 from mv_assets.state.model import PartitionRow
 from mv_assets.views.view import View
 

@@ -13,9 +13,10 @@ from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.piece import Piece, Result, not_reached
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting
+from mv_assets.refresh.result import Result, not_reached
+from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
@@ -37,7 +38,7 @@ class Errand:
         self._buckets = sorted(buckets)
         self._sleep = sleep
         self._held = ExitStack()
-        self._pieces: list[Piece] = []
+        self._staged: list[Staging] = []
         self._results: dict[int, Result] = {}
         self._look: Again | None = None
 
@@ -89,29 +90,29 @@ class Errand:
         at_once = replace(plan, work=plan.reverts.work)
         for _, results in executor.carry_out(self._place, outlook, at_once):
             self._note(results)
-        return bool(self._pieces)
+        return bool(self._staged)
 
     def _stage(self, outlook: Outlook, plan: Plan) -> None:
-        """Stage piece by piece; what Spark did not get to, as it went away, says so."""
-        staged, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
+        """Stage work by work; what Spark did not get to, as it went away, says so."""
+        computed, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
         gone: MvError | None = None
         full = 0
-        for work in staged:
+        for work in computed:
             if gone is None and outlook.news is not None:
                 again = self._again(outlook.news)
-                piece = self._held.enter_context(Piece(place, outlook.news, again, plan.version, work))
+                staging = self._held.enter_context(Staging(place, outlook.news, again, plan.version, work))
                 try:
-                    piece.stage()
+                    staging.stage()
                 except EngineUnavailable as error:
-                    if not self._pieces:
+                    if not self._staged:
                         raise
                     gone = error
                 else:
-                    self._pieces.append(piece)
-                    # One piece without room keeps no other out; the second such is the disk.
-                    full += piece.stopped is not None
-                    if isinstance(piece.stopped, EngineLost) or full > 1:
-                        gone = piece.stopped
+                    self._staged.append(staging)
+                    # Work without room keeps no other out; the second such is the disk.
+                    full += staging.stopped is not None
+                    if isinstance(staging.stopped, EngineLost) or full > 1:
+                        gone = staging.stopped
                     continue
             self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
@@ -123,10 +124,10 @@ class Errand:
 
     def commit(self) -> dict[int, Result]:
         """Commit what was staged; what became of each bucket."""
-        for piece in self._pieces:
-            self._note(piece.commit())
-        if self._pieces:
-            self._came_to(next((piece.stopped for piece in self._pieces if piece.stopped), None))
+        for staging in self._staged:
+            self._note(staging.commit())
+        if self._staged:
+            self._came_to(next((staging.stopped for staging in self._staged if staging.stopped), None))
         return dict(self._results)
 
     def _came_to(self, error: MvError | None) -> None:
@@ -162,9 +163,9 @@ class Errand:
     def _narrowed(self, plan: Plan) -> Plan:
         asked = set(self._buckets)
         work = [
-            replace(piece, buckets=kept)
-            for piece in plan.work
-            if (kept := tuple(planned for planned in piece.buckets if planned.bucket in asked))
+            replace(each, buckets=kept)
+            for each in plan.work
+            if (kept := tuple(planned for planned in each.buckets if planned.bucket in asked))
         ]
         return replace(
             plan,

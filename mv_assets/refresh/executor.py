@@ -1,4 +1,4 @@
-"""A plan carried out, piece by piece, and what became of each bucket."""
+"""A plan carried out, work by work, and what became of each bucket."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from mv_assets.errors import EngineLost, MvError, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import new_generation
-from mv_assets.refresh.piece import Piece, Result
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Failing, Plan, Work
+from mv_assets.refresh.result import Result
+from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state.model import Attempt, Doing, Outcome
 from mv_assets.state.rules import Due
@@ -22,11 +23,11 @@ def carry_out(
     plan: Plan,
     begins: Callable[[View, Work], None] = lambda _view, _work: None,
 ) -> Iterator[tuple[Work, list[Result]]]:
-    """Do what a plan asks for, one piece after the other.
+    """Do what a plan asks for, one work after the other.
 
     Raises:
         EngineLost: Spark went away.
-        OutOfSpace: in the end, if a piece had no room; at once if a second one has none.
+        OutOfSpace: in the end, if one had no room; at once if a second one has none.
 
     """
     if outlook.news is None:
@@ -51,12 +52,12 @@ def _carried_out(
         if work.operation is Due.REVERT:
             yield work, _revert(place, news, again, work)
         else:
-            with Piece(place, news, again, plan.version, work) as piece:
-                piece.stage()
-                yield work, piece.commit()
-                if isinstance(piece.stopped, EngineLost) or (piece.stopped and full):
-                    raise piece.stopped
-                full = piece.stopped or full
+            with Staging(place, news, again, plan.version, work) as staging:
+                staging.stage()
+                yield work, staging.commit()
+                if isinstance(staging.stopped, EngineLost) or (staging.stopped and full):
+                    raise staging.stopped
+                full = staging.stopped or full
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
     if full is not None:

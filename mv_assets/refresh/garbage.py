@@ -89,7 +89,7 @@ class Garbage:
         with report.noting():
             report.deleted = self._sizes(self._registry.garbage(view), report)
             compaction = self._compactor.due(self._store.snapshot(view))
-            report.compacted = [(piece, piece.live_bytes) for piece in compaction.pieces]
+            report.compacted = [(bundle, bundle.live_bytes) for bundle in compaction.bundles]
             report.kept = compaction.kept
             report.errors += compaction.errors
         return report

@@ -137,15 +137,15 @@ def plan(situation: Situation) -> Plan:
             failing.append(decided)
         elif decided is not None:
             ready[decided.due].append(decided)
-    reverts = _pieces(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
+    reverts = _works(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
     most_buckets = situation.limits.max_buckets_per_run
     repairs = [
-        piece for due in (Due.DELETE, Due.OVERWRITE) for piece in _pieces(situation, ready[due], most_buckets)
+        work for due in (Due.DELETE, Due.OVERWRITE) for work in _works(situation, ready[due], most_buckets)
     ]
-    repairs.sort(key=lambda piece: piece.buckets[-1].bucket, reverse=True)
-    appends = _pieces(situation, ready[Due.APPEND], most_buckets)
-    work = (*reverts, *repairs, *appends)
-    return Plan(situation.snapshot.header.version, work, tuple(failing), tuple(waiting))
+    repairs.sort(key=lambda work: work.buckets[-1].bucket, reverse=True)
+    appends = _works(situation, ready[Due.APPEND], most_buckets)
+    works = (*reverts, *repairs, *appends)
+    return Plan(situation.snapshot.header.version, works, tuple(failing), tuple(waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> i
     return min(max(recent) + limits.settle, first + limits.settle_at_most)
 
 
-def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+def _works(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
     known = situation.additions
     for run in _runs(ready, situation.snapshot.header.buckets, most):
         members = {each.planned.bucket: each.members for each in run}

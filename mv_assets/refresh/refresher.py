@@ -12,9 +12,9 @@ from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.piece import Result
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.watch import Observer, Outlook, Watch
 from mv_assets.state.model import Outcome, Planned
@@ -123,30 +123,30 @@ class Refresher:
         view, scope = outlook.view, self._scope
         failing = [each for each in plan.failing if self._may(view, each.planned.bucket)]
         waiting = [each for each in plan.waiting if scope.holds(view, each.bucket)]
-        work: list[Work] = []
-        for piece in plan.work:
-            allowed, left = self._allowed(outlook, piece)
+        kept: list[Work] = []
+        for work in plan.work:
+            allowed, left = self._allowed(outlook, work)
             waiting += [Waiting(planned.bucket, _LEFT) for planned in left]
             if allowed.buckets:
-                work.append(allowed)
-        return replace(plan, work=tuple(work), failing=tuple(failing), waiting=tuple(waiting))
+                kept.append(allowed)
+        return replace(plan, work=tuple(kept), failing=tuple(failing), waiting=tuple(waiting))
 
-    def _allowed(self, outlook: Outlook, piece: Work) -> tuple[Work, Sequence[Planned]]:
-        """As many of a piece's buckets as may be read, from the first on, and the others."""
-        asked = [planned for planned in piece.buckets if self._may(outlook.view, planned.bucket)]
-        size, most = self._size(outlook, piece, asked), self._scope.max_bytes
+    def _allowed(self, outlook: Outlook, work: Work) -> tuple[Work, Sequence[Planned]]:
+        """As many of the work's buckets as may be read, from the first on, and the others."""
+        asked = [planned for planned in work.buckets if self._may(outlook.view, planned.bucket)]
+        size, most = self._size(outlook, work, asked), self._scope.max_bytes
         kept = len(asked)
         while most is not None and kept and self._read + size > most:
             kept -= 1
-            size = self._size(outlook, piece, asked[:kept])
+            size = self._size(outlook, work, asked[:kept])
         self._read += size
-        return replace(piece, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
+        return replace(work, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
 
-    def _size(self, outlook: Outlook, piece: Work, buckets: Sequence[Planned]) -> int:
-        if outlook.news is None or piece.operation in (Due.REVERT, Due.DELETE):
+    def _size(self, outlook: Outlook, work: Work, buckets: Sequence[Planned]) -> int:
+        if outlook.news is None or work.operation in (Due.REVERT, Due.DELETE):
             return 0
         members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
-        return planner.to_read(outlook.news.sights.base, members, piece.additions)
+        return planner.to_read(outlook.news.sights.base, members, work.additions)
 
     def _may(self, view: View, bucket: int) -> bool:
         return self._scope.holds(view, bucket) and self._tries[view.name, bucket] < _TRIES

@@ -24,7 +24,7 @@ from mv_assets.state.store import Store
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.clock.conftest import Machine, Machines
 from mv_assets_tests.harness import Clock, Deployment
-from mv_assets_tests.lake import HOURLY, day, pieces, view
+from mv_assets_tests.lake import HOURLY, day, view, works
 from mv_assets_tests.modelled import DAY, BaseTable
 
 SKEWED = pytest.mark.parametrize("ahead", [-HOUR, HOUR])
@@ -124,7 +124,7 @@ def test_files_settle_by_the_clock_they_were_written_by(machine: Machines, ahead
     made.days(0)
     made.set_machine(made.changed_at("day-0.parquet") + 9_000)
     plan = made.look().plan()
-    assert (pieces(plan), [waits.reason for waits in plan.waiting]) == ([], ["its files are still arriving"])
+    assert (works(plan), [waits.reason for waits in plan.waiting]) == ([], ["its files are still arriving"])
     assert plan.waiting[0].until == made.clock.now + 1_000
     made.later(1_000)
     assert made.planned() == [("APPEND", [0])]

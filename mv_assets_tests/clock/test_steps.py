@@ -23,7 +23,7 @@ from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
 from mv_assets_tests.clock.conftest import Machine, Machines
 from mv_assets_tests.harness import Deployment
-from mv_assets_tests.lake import day, news_of, pieces, sights_of, through, view
+from mv_assets_tests.lake import day, news_of, sights_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 STEPS = pytest.mark.parametrize("step", [-HOUR, DAY], ids=["an hour back", "a day ahead"])
@@ -174,7 +174,7 @@ def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_cloc
     listing, now = news_of(outlook).sights.base, made.clock.now
     listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
     listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
-    assert pieces(outlook.plan()) == [("OVERWRITE", [0])]
+    assert works(outlook.plan()) == [("OVERWRITE", [0])]
 
 
 # Looks

@@ -171,7 +171,7 @@ def test_executing_a_good_run_again_computes_it_all_once_more(office: Make) -> N
     assert all(after[number] != before[number] for number in before)
 
 
-def test_spark_that_goes_away_between_two_pieces_loses_none_of_the_first(office: Make) -> None:
+def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: Make) -> None:
     made = office(days=(0, 1, 2, 3))
     made.settle()
     for number in (0, 2):

@@ -189,11 +189,11 @@ def test_a_dry_run_says_what_gc_does_and_changes_nothing(yard: Yards) -> None:
     before = made.everything()
     would = made.garbage().would("v")
     assert made.everything() == before
-    (piece,) = [piece for piece, _ in would.compacted]
-    assert [row.bucket // DAY for row in piece.rows] == [2]
+    (bundle,) = [bundle for bundle, _ in would.compacted]
+    assert [row.bucket // DAY for row in bundle.rows] == [2]
     done = made.gc()
-    assert done.deleted == would.deleted | {piece.generations[0]: made_size(before, piece.generations[0])}
-    assert [piece.generations for piece, _ in done.compacted] == [piece.generations]
+    assert done.deleted == would.deleted | {bundle.generations[0]: made_size(before, bundle.generations[0])}
+    assert [bundle.generations for bundle, _ in done.compacted] == [bundle.generations]
     assert made.everything() != before
 
 

@@ -1,56 +1,30 @@
-"""A piece of work -> Spark -> generation, then its commit, and bucket by bucket what became of it."""
+"""Work -> Spark -> generation, then its commit, and bucket by bucket what became of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError, OutOfSpace
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
+from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
-from mv_assets.state.rules import Due
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of one bucket."""
-
-    bucket: int
-    operation: Due
-    outcome: Outcome
-    rows: int = 0
-    reason: str | None = None
-    tried: bool = True
-
-    @property
-    def done(self) -> bool:
-        """Whether the bucket now has data that may be called its own."""
-        return self.outcome in _DONE
-
-
-def not_reached(bucket: int, operation: Due, error: MvError | None) -> Result:
-    """A bucket that nobody got to, as something was in the way of others; it is as it was."""
-    return Result(bucket, operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}", tried=False)
-
-
-_DONE = (Outcome.COMMITTED, Outcome.COMMITTED_STALE, Outcome.REPLAY, Outcome.SUPERSEDED, Outcome.REVERTED)
-
-
-class Piece:
-    """One piece of work: buckets that are staged together if they can be, and committed each by itself.
+class Staging:
+    """The staging of some work: its buckets together if they can be, and each committed by itself.
 
     What was staged but not committed when the block ends is abandoned.
     """
