@@ -156,19 +156,19 @@ class Compactor:
         """The shape of each generation that can be copied; what can't be goes to `found`."""
         shapes = {}
         for holding in holdings:
-            copies, seen = True, set[Shape]()
+            copies, own = True, set[Shape]()
             try:
                 with self._readable(view, [holding]):
                     for file in holding.files:
                         with self.warehouse.open(file.path) as opened:
                             footer = pq.ParquetFile(opened)
-                            seen.add(shape_of(footer))
+                            own.add(shape_of(footer))
                             copies = copies and copyable(footer)
             except WarehouseUnusable as error:
                 found.errors.append(error)
                 continue
-            if copies and len(seen) == 1:
-                shapes[holding.generation] = seen.pop()
+            if copies and len(own) == 1:
+                shapes[holding.generation] = own.pop()
             else:
                 found.kept.append(holding.generation)
         return shapes

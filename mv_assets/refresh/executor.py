@@ -67,8 +67,8 @@ def _carried_out(
 def _revert(place: Place, news: News, again: Again, work: Work) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
     view, buckets = news.sights.view.declaration, [planned.bucket for planned in work.buckets]
-    seen = again.look({bucket: news.seen[bucket] for bucket in buckets})
-    reverted = place.manager.revert(view, seen.sights)
+    second_look = again.look({bucket: news.seen[bucket] for bucket in buckets})
+    reverted = place.manager.revert(view, second_look.sights)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 
 

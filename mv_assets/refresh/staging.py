@@ -202,13 +202,13 @@ class Staging:
 
     def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
         """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""
-        seen, found = self._look_again(buckets), dict[int, Result]()
-        for bucket, sight in seen.sights.items():
+        second_look, found = self._look_again(buckets), dict[int, Result]()
+        for bucket, sight in second_look.sights.items():
             outcome, why = Outcome.SOURCE_CHANGED, None
             if sight.inputs is None:
                 outcome, why = Outcome.WAITING, f"waits for {sight.waiting_for}"
-            elif bucket in seen.changed:
-                why = f"{seen.changed[bucket]} changed while it was read"
+            elif bucket in second_look.changed:
+                why = f"{second_look.changed[bucket]} changed while it was read"
             elif sight.inputs != self._planned[bucket].inputs:
                 why = "the base table changed while it was read"
             if why is not None:

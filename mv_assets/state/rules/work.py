@@ -114,8 +114,8 @@ def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
     """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
     if look.unserved is None:
         return None
-    seen = None if before is None else before.unserved
-    return seen if seen is not None and seen.bucket == look.unserved else Unserved(look.unserved, look.at)
+    known = None if before is None else before.unserved
+    return known if known is not None and known.bucket == look.unserved else Unserved(look.unserved, look.at)
 
 
 def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:
