@@ -20,12 +20,12 @@ import sqlglot
 from mv_assets.engine.session import Engine
 from mv_assets.project import Spark
 from mv_assets.refresh import executor
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import Contents, Warehouse
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
@@ -85,8 +85,8 @@ class Refinery(Lake):
         self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
     ) -> dict[int, Outcome | str]:
         news, version = news_of(outlook), outlook.header.version
-        again = Again(outlook.view, news.sights, self.tables, self.store, self.clock)
-        with Staging(self.place(), news, again, version, work) as staging:
+        second_looks = SecondLooks(outlook.view, news.sights, self.tables, self.store, self.clock)
+        with Staging(self.place(), news, second_looks, version, work) as staging:
             if sights_now is not None:
                 staging._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
             staging.stage()

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from mv_assets.buckets import Buckets
 from mv_assets.errors import BucketError, UnknownView
 from mv_assets.query.spans import AFTER, BEFORE, EVER, Span
-from mv_assets.refresh.again import relisted, replaced
 from mv_assets.refresh.place import Place
 from mv_assets.state.model import Snapshot
-from mv_assets.tables.listing import Glance, Listing
+from mv_assets.tables.listing import Glance, Listing, relisted, replaced
 
 # The last map that was read of each view, and its window.
 Maps = dict[str, tuple[Span, Snapshot]]

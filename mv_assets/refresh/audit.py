@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mv_assets.errors import MvError, NotInForce
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.damage import Damage, damaged
 from mv_assets.refresh.maps import Imagined
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News, Observer, Watch
 from mv_assets.state.model import PartitionRow, Snapshot
@@ -93,17 +93,17 @@ class _Audit:
         damage = damaged(self._place.warehouse, sorted(named), files)
         sound = [bucket for bucket in asked.comparable if rows[bucket].generation not in damage]
         seen = {bucket: self._news.seen[bucket] for bucket in sound}
-        again = Recomputation(self._place, self._news.sights, seen, rows, files)
+        recomputed = Recomputation(self._place, self._news.sights, seen, rows, files)
         found = list[Finding]()
         self._progress(0, len(sound))
-        for findings in again.findings():
+        for findings in recomputed.findings():
             found += findings
             self._progress(len(found), len(sound))
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
             for bucket, why in asked.others.items()
         ]
-        return found, damage | again.damage
+        return found, damage | recomputed.damage
 
     def _unchanged(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings, without verdicts on buckets whose files or inputs changed since they were listed."""
@@ -114,7 +114,7 @@ class _Audit:
             return list(findings)
         view, place = self._view, self._place
         seen = {bucket: self._news.seen[bucket] for bucket in judged}
-        look = Again(view, self._news.sights, place.tables, place.store, place.clock).look(seen)
+        look = SecondLooks(view, self._news.sights, place.tables, place.store, place.clock).look(seen)
         same = {
             bucket
             for bucket, each in seen.items()

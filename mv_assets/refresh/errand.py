@@ -11,11 +11,11 @@ from typing import Self
 
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.maps import Recorded
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.result import Result, not_reached
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
@@ -40,7 +40,7 @@ class Errand:
         self._held = ExitStack()
         self._staged: list[Staging] = []
         self._results: dict[int, Result] = {}
-        self._look: Again | None = None
+        self._second_looks: SecondLooks | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -99,8 +99,8 @@ class Errand:
         full = 0
         for work in computed:
             if gone is None and outlook.news is not None:
-                again = self._again(outlook.news)
-                staging = self._held.enter_context(Staging(place, outlook.news, again, plan.version, work))
+                looks = self._looks(outlook.news)
+                staging = self._held.enter_context(Staging(place, outlook.news, looks, plan.version, work))
                 try:
                     staging.stage()
                 except EngineUnavailable as error:
@@ -116,11 +116,11 @@ class Errand:
                     continue
             self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
-    def _again(self, news: News) -> Again:
-        if self._look is None:
+    def _looks(self, news: News) -> SecondLooks:
+        if self._second_looks is None:
             place = self._place
-            self._look = Again(self._view, news.sights, place.tables, place.store, place.clock)
-        return self._look
+            self._second_looks = SecondLooks(self._view, news.sights, place.tables, place.store, place.clock)
+        return self._second_looks
 
     def commit(self) -> dict[int, Result]:
         """Commit what was staged; what became of each bucket."""

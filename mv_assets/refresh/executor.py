@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mv_assets.errors import EngineLost, MvError, OutOfSpace
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import new_generation
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.result import Result
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state.model import Attempt, Doing, Outcome
@@ -46,13 +46,13 @@ def _carried_out(
     place: Place, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
 ) -> Iterator[tuple[Work, list[Result]]]:
     full: OutOfSpace | None = None
-    again = Again(view, news.sights, place.tables, place.store, place.clock)
+    second_looks = SecondLooks(view, news.sights, place.tables, place.store, place.clock)
     for work in plan.work:
         begins(view, work)
         if work.operation is Due.REVERT:
-            yield work, _revert(place, news, again, work)
+            yield work, _revert(place, news, second_looks, work)
         else:
-            with Staging(place, news, again, plan.version, work) as staging:
+            with Staging(place, news, second_looks, plan.version, work) as staging:
                 staging.stage()
                 yield work, staging.commit()
                 if isinstance(staging.stopped, EngineLost) or (staging.stopped and full):
@@ -64,10 +64,10 @@ def _carried_out(
         raise full
 
 
-def _revert(place: Place, news: News, again: Again, work: Work) -> list[Result]:
+def _revert(place: Place, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
     view, buckets = news.sights.view.declaration, [planned.bucket for planned in work.buckets]
-    second_look = again.look({bucket: news.seen[bucket] for bucket in buckets})
+    second_look = second_looks.look({bucket: news.seen[bucket] for bucket in buckets})
     reverted = place.manager.revert(view, second_look.sights)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 

@@ -11,13 +11,13 @@ from typing import Self
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.place import Place
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.result import Result, not_reached
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
@@ -29,7 +29,7 @@ class Staging:
     What was staged but not committed when the block ends is abandoned.
     """
 
-    def __init__(self, place: Place, news: News, again: Again, version: int, work: Work) -> None:
+    def __init__(self, place: Place, news: News, second_looks: SecondLooks, version: int, work: Work) -> None:
         self._place = place
         self._view = news.sights.view
         self._news = news
@@ -39,7 +39,7 @@ class Staging:
         self._merging = {
             b: (news.snapshot.rows[b], each) for b, each in work.additions.items() if b in self._planned
         }
-        self._again = again
+        self._second_looks = second_looks
         self._open: list[OpenAttempt] = []
         self._staged: list[OpenAttempt] = []
         self._results: list[Result] = []
@@ -198,7 +198,7 @@ class Staging:
         ]
 
     def _look_again(self, buckets: Sequence[int]) -> SecondLook:
-        return self._again.look({bucket: self._news.seen[bucket] for bucket in buckets})
+        return self._second_looks.look({bucket: self._news.seen[bucket] for bucket in buckets})
 
     def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
         """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""
