@@ -15,7 +15,7 @@ from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.result import Result
@@ -62,9 +62,9 @@ def refresh(
                 pass
         for name, buckets in asked_for.items():
             prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
-        place = place_of(catalog, store, manager, spark, clock)
+        project = open_project(catalog, store, manager, spark, clock)
         scope = Scope.of(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
-        watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
+        watched = Refresher(project, scope, progress=_Bar(shown), observer=observer(shown))
         try:
             reports = watched.run(names)
         except KeyboardInterrupt:

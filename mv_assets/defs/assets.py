@@ -47,8 +47,8 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
         spark = getattr(context.resources, SPARK)
         with (
             as_failures(),
-            deployment.place(who, spark) as place,
-            Errand(place, view, buckets) as errand,
+            deployment.open(who, spark) as project,
+            Errand(project, view, buckets) as errand,
         ):
             if expected is not Expected.DUE:
                 errand.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)

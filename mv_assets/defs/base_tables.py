@@ -48,8 +48,8 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
         tags={f"dagster/kind/{table.format}": ""},
     )
     def observe() -> dg.DataVersion | dg.DataVersionsByPartition:
-        with as_failures(), deployment.place("Dagster") as place:
-            listing = place.tables[table.name].glance().listing()
+        with as_failures(), deployment.open("Dagster") as project:
+            listing = project.tables[table.name].glance().listing()
         if width is None:
             return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
         end = width.floor(deployment.now())

@@ -72,8 +72,8 @@ class PartitionMapIOManager(dg.IOManager):
         view = self._deployment.catalog.view(context.asset_key.path[-1])
         window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
         with as_failures():
-            place = self._held.enter_context(self._deployment.place("Dagster", self._spark))
-            return rows_of(place, self._held, view, window)
+            project = self._held.enter_context(self._deployment.open("Dagster", self._spark))
+            return rows_of(project, self._held, view, window)
 
 
 def _is_part(context: dg.InputContext) -> bool:
@@ -86,14 +86,14 @@ def _is_part(context: dg.InputContext) -> bool:
 
 def _described(errand: Errand, results: Mapping[int, Result]) -> list[tuple[PartitionRow, events.Metadata]]:
     """Metadata of each bucket that is done; the last of them has the view's as well."""
-    view, place = errand.view, errand.place
-    snapshot = place.store.snapshot(view.name)
+    view, project = errand.view, errand.project
+    snapshot = project.store.snapshot(view.name)
     done = [bucket for bucket, result in sorted(results.items()) if result.done]
     rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
     described = [(row, events.of_bucket(row, results[row.bucket].outcome.value)) for row in rows]
     if described:
-        described[-1][1].update(events.columns_of(place, view, rows))
-        described[-1][1].update(events.of_view(snapshot, place.clock()))
+        described[-1][1].update(events.columns_of(project, view, rows))
+        described[-1][1].update(events.of_view(snapshot, project.clock()))
     return described
 
 

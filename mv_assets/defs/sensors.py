@@ -19,10 +19,9 @@ from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen,
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StillReading
 from mv_assets.refresh.executor import carry_out
-from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Plan
-from mv_assets.refresh.watch import News, Outlook, Watch
+from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import health
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
@@ -67,8 +66,8 @@ def table_sensor(
         description=f"Looks at the files of {table} and asks for buckets that are new or no longer match.",
     )
     def watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        with deployment.place(f"Dagster sensor watch_{table}") as place:
-            return Watching(context, deployment, place, views, starts).tick().result()
+        with deployment.open(f"Dagster sensor watch_{table}") as project:
+            return Watching(context, deployment, project, views, starts).tick().result()
 
     return watch
 
@@ -80,25 +79,23 @@ class Watching:
         self,
         context: dg.SensorEvaluationContext,
         deployment: Deployment,
-        place: Place,
+        project: OpenProject,
         views: Sequence[View],
         starts: Mapping[str, int],
     ) -> None:
         self._context = context
         self._instance = context.instance
         self._deployment = deployment
-        self._place = place
+        self._project = project
         self._views = {view.name: view for view in views}
         self._starts = starts
         self._tick = Tick(Memory.of(context.cursor))
 
     def tick(self) -> Tick:
-        place, repository, views = self._place, self._context.repository_def, list(self._views.values())
-        maps = Recorded(place.store, place.manager)
-        watch = Watch(place.catalog, place.tables, maps, place.clock, _within(_READING_S))
-        outlooks = watch.round(self._views)
+        project, repository, views = self._project, self._context.repository_def, list(self._views.values())
+        outlooks = project.watch(_within(_READING_S)).round(self._views)
         now = self._deployment.now()
-        runs = living(self._instance, repository, place, views, unfinished(self._instance), now)
+        runs = living(self._instance, repository, project, views, unfinished(self._instance), now)
         claimed = taken(self._instance, repository, views, runs)
         for name, outlook in outlooks.items():
             view = self._views[name]
@@ -122,7 +119,7 @@ class Watching:
 
     def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
         """Undo false alarms here and now."""
-        done = carry_out(self._place, outlook, plan.reverts)
+        done = carry_out(self._project, outlook, plan.reverts)
         return [result.bucket for _, results in done for result in results]
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
@@ -167,7 +164,7 @@ class Watching:
                 self._tick.events.append(told)
         base = view.declared.base
         width = width_of(self._deployment, base)
-        if width is not None and base in self._place.tables and base not in self._deployment.produced_by:
+        if width is not None and base in self._project.tables and base not in self._deployment.produced_by:
             stale = list(health.stale(news.snapshot))
             buckets = [*touched, *stale[-_MOST_OBSERVED:]]
             self._tick.events += unobserved(self._instance, news.sights.base, width, view, buckets)
@@ -176,7 +173,7 @@ class Watching:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
         memory, header = self._tick.memory, outlook.header
         stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
-        fresh = checks.fresh(view, header, self._place.clock(), stall)
+        fresh = checks.fresh(view, header, self._project.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         troubles = () if outlook.news is None else outlook.news.snapshot.troubles
         occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {troubles or ''}"
@@ -186,7 +183,7 @@ class Watching:
             since = BEGIN
         if outlook.news is None and since == end and memory.checked.get(view.name) == occasion:
             return
-        snapshot = self._place.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
+        snapshot = self._project.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
         found, memory.told[view.name] = untold(
             self._instance, self._deployment, view, snapshot, since, claimed
         )

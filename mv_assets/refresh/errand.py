@@ -11,13 +11,12 @@ from typing import Self
 
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import executor
-from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging
-from mv_assets.refresh.watch import News, Outlook, Watch
+from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
 from mv_assets.state.rules import Due
@@ -31,9 +30,13 @@ class Errand:
     """
 
     def __init__(
-        self, place: Place, view: View, buckets: Iterable[int], sleep: Callable[[float], None] = time.sleep
+        self,
+        project: OpenProject,
+        view: View,
+        buckets: Iterable[int],
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._place = place
+        self._project = project
         self._view = view
         self._buckets = sorted(buckets)
         self._sleep = sleep
@@ -57,19 +60,19 @@ class Errand:
         return self._view
 
     @property
-    def place(self) -> Place:
-        return self._place
+    def project(self) -> OpenProject:
+        return self._project
 
     def force(self, reason: str, *, valid_too: bool) -> None:
         """Have buckets computed in spite of earlier failures, and VALID and VACANT ones too if asked."""
-        manager, view = self._place.manager, self._view.declaration
+        manager, view = self._project.manager, self._view.declaration
         header = manager.declare(view)
-        snapshot = self._place.store.snapshot(view.view, self._buckets[0], self._end)
+        snapshot = self._project.store.snapshot(view.view, self._buckets[0], self._end)
         states = {b: rules.effective_state(snapshot.rows.get(b), header) for b in self._buckets}
         wanted = [b for b, state in states.items() if valid_too or state is State.STALE]
         if wanted:
             # What is forced is STALE until it is computed: see first that it can be.
-            with self._place.engine.session():
+            with self._project.engine.session():
                 pass
             manager.force(view, wanted, reason)
 
@@ -88,19 +91,19 @@ class Errand:
             return False
         self._stage(outlook, plan)
         at_once = replace(plan, work=plan.reverts.work)
-        for _, results in executor.carry_out(self._place, outlook, at_once):
+        for _, results in executor.carry_out(self._project, outlook, at_once):
             self._note(results)
         return bool(self._staged)
 
     def _stage(self, outlook: Outlook, plan: Plan) -> None:
         """Stage work by work; what Spark did not get to, as it went away, says so."""
-        computed, place = [work for work in plan.work if work.operation is not Due.REVERT], self._place
+        computed, project = [work for work in plan.work if work.operation is not Due.REVERT], self._project
         gone: MvError | None = None
         full = 0
         for work in computed:
             if gone is None and outlook.news is not None:
                 looks = self._looks(outlook.news)
-                staging = self._held.enter_context(Staging(place, outlook.news, looks, plan.version, work))
+                staging = self._held.enter_context(Staging(project, outlook.news, looks, plan.version, work))
                 try:
                     staging.stage()
                 except EngineUnavailable as error:
@@ -118,8 +121,7 @@ class Errand:
 
     def _looks(self, news: News) -> SecondLooks:
         if self._second_looks is None:
-            place = self._place
-            self._second_looks = SecondLooks(self._view, news.sights, place.tables, place.store, place.clock)
+            self._second_looks = self._project.second_looks(news.sights)
         return self._second_looks
 
     def commit(self) -> dict[int, Result]:
@@ -131,7 +133,7 @@ class Errand:
         return dict(self._results)
 
     def _came_to(self, error: MvError | None) -> None:
-        self._place.troubles.note(Doing.WORK, {self._view.name: error})
+        self._project.troubles.note(Doing.WORK, {self._view.name: error})
 
     @property
     def results(self) -> dict[int, Result]:
@@ -146,8 +148,8 @@ class Errand:
 
     def _plan(self) -> tuple[Outlook, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
-        place, began = self._place, self._place.clock()
-        watch = Watch(place.catalog, place.tables, Recorded(place.store, place.manager), place.clock)
+        project, began = self._project, self._project.clock()
+        watch = project.watch()
         while True:
             outlook = watch.round([self._view.name])[self._view.name]
             if isinstance(outlook, MvError):
@@ -155,10 +157,10 @@ class Errand:
             plan = self._narrowed(outlook.plan())
             patience = 2 * outlook.limits.settle_at_most
             until = [waiting.until for waiting in plan.waiting if waiting.until is not None]
-            if not until or place.clock() - began > patience:
+            if not until or project.clock() - began > patience:
                 return outlook, plan
             # Not longer, however far the clock was set back meanwhile.
-            self._sleep(min(max(min(until) - place.clock(), 0), patience) / 1_000)
+            self._sleep(min(max(min(until) - project.clock(), 0), patience) / 1_000)
 
     def _narrowed(self, plan: Plan) -> Plan:
         asked = set(self._buckets)
@@ -181,7 +183,7 @@ class Errand:
             return _waiting(waits[bucket])
         snapshot = outlook.news.snapshot if outlook.news is not None else None
         if snapshot is None:
-            snapshot = self._place.store.snapshot(self._view.name, bucket, self._view.buckets.next(bucket))
+            snapshot = self._project.store.snapshot(self._view.name, bucket, self._view.buckets.next(bucket))
         if rules.effective_state(snapshot.rows.get(bucket), snapshot.header) is State.VALID:
             return Result(bucket, Due.NOTHING, Outcome.REPLAY, reason="it is VALID already")
         return Result(bucket, Due.WAIT, Outcome.WAITING, reason=f"not due: {outlook.not_due(bucket)}")

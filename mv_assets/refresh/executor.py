@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mv_assets.errors import EngineLost, MvError, OutOfSpace
 from mv_assets.refresh.generations import new_generation
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.second_look import SecondLooks
@@ -18,7 +18,7 @@ from mv_assets.views.view import View
 
 
 def carry_out(
-    place: Place,
+    project: OpenProject,
     outlook: Outlook,
     plan: Plan,
     begins: Callable[[View, Work], None] = lambda _view, _work: None,
@@ -34,50 +34,52 @@ def carry_out(
         return
     view = outlook.view.name
     try:
-        yield from _carried_out(place, outlook.view, outlook.news, plan, begins)
+        yield from _carried_out(project, outlook.view, outlook.news, plan, begins)
     except MvError as error:
-        place.troubles.note(Doing.WORK, {view: error})
+        project.troubles.note(Doing.WORK, {view: error})
         raise
     if any(work.operation is not Due.REVERT for work in plan.work):
-        place.troubles.note(Doing.WORK, {view: None})
+        project.troubles.note(Doing.WORK, {view: None})
 
 
 def _carried_out(
-    place: Place, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
+    project: OpenProject, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
 ) -> Iterator[tuple[Work, list[Result]]]:
     full: OutOfSpace | None = None
-    second_looks = SecondLooks(view, news.sights, place.tables, place.store, place.clock)
+    second_looks = project.second_looks(news.sights)
     for work in plan.work:
         begins(view, work)
         if work.operation is Due.REVERT:
-            yield work, _revert(place, news, second_looks, work)
+            yield work, _revert(project, news, second_looks, work)
         else:
-            with Staging(place, news, second_looks, plan.version, work) as staging:
+            with Staging(project, news, second_looks, plan.version, work) as staging:
                 staging.stage()
                 yield work, staging.commit()
                 if isinstance(staging.stopped, EngineLost) or (staging.stopped and full):
                     raise staging.stopped
                 full = staging.stopped or full
     for error in dict.fromkeys(failing.error for failing in plan.failing):
-        yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
+        yield _fail(project, view, plan.version, [each for each in plan.failing if each.error == error])
     if full is not None:
         raise full
 
 
-def _revert(place: Place, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
+def _revert(project: OpenProject, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
     view, buckets = news.sights.view.declaration, [planned.bucket for planned in work.buckets]
     second_look = second_looks.look({bucket: news.seen[bucket] for bucket in buckets})
-    reverted = place.manager.revert(view, second_look.sights)
+    reverted = project.manager.revert(view, second_look.sights)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 
 
-def _fail(place: Place, view: View, version: int, failing: Sequence[Failing]) -> tuple[Work, list[Result]]:
+def _fail(
+    project: OpenProject, view: View, version: int, failing: Sequence[Failing]
+) -> tuple[Work, list[Result]]:
     """Record what is known beforehand to fail, as an attempt like any other: it backs off."""
     planned, error = tuple(each.planned for each in failing), failing[0].error
     attempt = Attempt(new_generation(), version, planned)
-    place.manager.register(view.declaration, attempt)
-    place.manager.fail(view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
+    project.manager.register(view.declaration, attempt)
+    project.manager.fail(view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
     results = [
         Result(
             each.bucket,

@@ -11,12 +11,11 @@ from typing import Protocol
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
-from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
-from mv_assets.refresh.watch import Observer, Outlook, Watch
+from mv_assets.refresh.watch import Observer, Outlook
 from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
@@ -75,19 +74,18 @@ class Refresher:
 
     def __init__(
         self,
-        place: Place,
+        project: OpenProject,
         scope: Scope | None = None,
         *,
         progress: Progress | None = None,
         observer: Observer = lambda _table: unobserved,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        maps = Recorded(place.store, place.manager)
-        self._place = place
+        self._project = project
         self._scope = scope or Scope()
         self._progress = progress or Unwatched()
         self._sleep = sleep
-        self._watch = Watch(place.catalog, place.tables, maps, place.clock, observer)
+        self._watch = project.watch(observer)
         self._reports: dict[str, Report] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
         self._read = 0
@@ -108,7 +106,7 @@ class Refresher:
 
     def _plan(self, found: tuple[str, Outlook | MvError]) -> tuple[Outlook, Plan] | None:
         name, outlook = found
-        report = self._reports.setdefault(name, Report(self._place.catalog.view(name)))
+        report = self._reports.setdefault(name, Report(self._project.catalog.view(name)))
         if isinstance(outlook, MvError):
             report.error = outlook
         if isinstance(outlook, MvError) or report.error is not None:
@@ -158,7 +156,7 @@ class Refresher:
             report.error = self._unavailable
             return False
         try:
-            for work, results in carry_out(self._place, outlook, plan, self._progress.begins):
+            for work, results in carry_out(self._project, outlook, plan, self._progress.begins):
                 for result in results:
                     report.results[result.bucket] = result
                     self._tries[view.name, result.bucket] += result.tried
@@ -182,7 +180,7 @@ class Refresher:
             for waiting in report.waiting
             if waiting.until is not None and report.error is None and self._may(report.view, waiting.bucket)
         ]
-        now = self._place.clock()
+        now = self._project.clock()
         self._waits_since = now if self._waits_since is None else self._waits_since
         # Files that have not settled by then never will; they are left for another refresh.
         if not until or now - self._waits_since > self._patience:

@@ -9,7 +9,6 @@ from mv_assets.state.model import SecondLook
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Listing, Table, relisted, replaced
-from mv_assets.views.view import View
 
 
 class SecondLooks:
@@ -20,13 +19,12 @@ class SecondLooks:
 
     def __init__(
         self,
-        view: View,
         before: Sights,
         tables: Mapping[str, Table],
         store: Store,
         clock: Callable[[], int],
     ) -> None:
-        self._view = view
+        self._view = before.view
         self._before = before
         self._last = before
         self._tables = tables

@@ -14,7 +14,7 @@ from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.generations import Contents
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.second_look import SecondLooks
@@ -29,8 +29,10 @@ class Staging:
     What was staged but not committed when the block ends is abandoned.
     """
 
-    def __init__(self, place: Place, news: News, second_looks: SecondLooks, version: int, work: Work) -> None:
-        self._place = place
+    def __init__(
+        self, project: OpenProject, news: News, second_looks: SecondLooks, version: int, work: Work
+    ) -> None:
+        self._project = project
         self._view = news.sights.view
         self._news = news
         self._version = version
@@ -68,7 +70,7 @@ class Staging:
         full = {bucket: each for bucket, each in seen.items() if each.members}
         self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
         if full:
-            self._place.warehouse.prepare(self._view.name)
+            self._project.warehouse.prepare(self._view.name)
             try:
                 self._compute(full)
             except (EngineLost, OutOfSpace) as error:
@@ -95,10 +97,10 @@ class Staging:
 
     def _compute(self, full: dict[int, Seen]) -> None:
         with ExitStack() as held:
-            spark = held.enter_context(self._place.engine.session())
+            spark = held.enter_context(self._project.engine.session())
             try:
                 with spark_errors():
-                    computation = self._place.sources.computation(
+                    computation = self._project.sources.computation(
                         held, spark, self._news.sights, full, self._merging
                     )
                     groups = computation.groups(list(full))
@@ -114,7 +116,7 @@ class Staging:
 
     def _job(self, computation: Computation, alike: Alike) -> Compute:
         def compute(generation: str, buckets: Sequence[int]) -> Contents:
-            name, warehouse = self._view.name, self._place.warehouse
+            name, warehouse = self._view.name, self._project.warehouse
             computation.write(alike, buckets, warehouse.place(name, generation))
             contents = warehouse.contents(name, generation)
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
@@ -165,7 +167,7 @@ class Staging:
 
     def _register(self, buckets: Sequence[int]) -> OpenAttempt:
         planned = [self._planned[bucket] for bucket in buckets]
-        self._open.append(OpenAttempt(self._place, self._view.declaration, self._version, planned))
+        self._open.append(OpenAttempt(self._project, self._view.declaration, self._version, planned))
         return self._open[-1]
 
     def _isolate(self, attempt: OpenAttempt, compute: Compute, failed: JobFailed) -> None:
@@ -173,7 +175,7 @@ class Staging:
         moved = self._moved(attempt.buckets)
         rest = [bucket for bucket in attempt.buckets if bucket not in moved]
         if not moved:
-            self._place.warehouse.prepare(self._view.name)
+            self._project.warehouse.prepare(self._view.name)
             if failed.everywhere or len(rest) == 1:
                 self._record(attempt, str(failed))
                 return

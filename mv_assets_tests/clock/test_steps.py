@@ -63,7 +63,7 @@ def test_how_long_a_bucket_took_is_what_it_took_whatever_the_clock_did_meanwhile
         made.later(step)
         return Contents()
 
-    attempt = OpenAttempt(made.place(), outlook.view.declaration, outlook.header.version, work.buckets)
+    attempt = OpenAttempt(made.open(), outlook.view.declaration, outlook.header.version, work.buckets)
     attempt.stage(compute, lambda _bucket: ())
     attempt.commit(lambda: SecondLook(sights_of(outlook)))
     assert 0 <= (made.data(0).duration_ms or 0) < HOUR
@@ -147,7 +147,7 @@ def arriving(machine: Machines) -> Machine:
 def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
     made, asleep = arriving(machine), _Asleep()
     with pytest.raises(KeyboardInterrupt):
-        Refresher(made.place(), progress=_SetsTheClock(made), sleep=asleep).run()
+        Refresher(made.open(), progress=_SetsTheClock(made), sleep=asleep).run()
     assert asleep.seconds == 40.0
 
 
@@ -156,8 +156,8 @@ def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machine
     # Right when the run begins and looks, and set back by a day when it is about to wait.
     now = made.clock.now
     times = chain([now, now, now], repeat(now - DAY))
-    place = replace(made.place(), clock=lambda: next(times))
-    with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], asleep) as errand:
+    project = replace(made.open(), clock=lambda: next(times))
+    with pytest.raises(KeyboardInterrupt), Errand(project, made.catalog.view("v"), [0], asleep) as errand:
         errand.stage()
     assert asleep.seconds == 40.0
 
@@ -211,7 +211,7 @@ def test_a_bounded_query_does_not_trust_a_look_of_a_clock_that_was_set_back(mach
 
 def _too_old(made: Machine) -> str | None:
     with ExitStack() as held:
-        fitness = Fitness(made.catalog, made.store, Present(made.place(), held), Freshness.BOUNDED)
+        fitness = Fitness(made.catalog, made.store, Present(made.open(), held), Freshness.BOUNDED)
         return fitness.too_old(made.catalog.view("v"))
 
 

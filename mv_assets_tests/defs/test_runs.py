@@ -176,9 +176,9 @@ def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: 
     made.settle()
     for number in (0, 2):
         made.refinery.write(f"late-{number}.parquet", [day(number)])
-    place = made.refinery.place()
-    with Errand(place, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as errand:
-        sessions = iter([place.engine.session])
+    project = made.refinery.open()
+    with Errand(project, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as errand:
+        sessions = iter([project.engine.session])
 
         def once() -> Any:
             try:
@@ -186,7 +186,7 @@ def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: 
             except StopIteration:
                 raise EngineUnavailable("unplugged") from None
 
-        object.__setattr__(place, "engine", SimpleNamespace(session=once))
+        object.__setattr__(project, "engine", SimpleNamespace(session=once))
         assert errand.stage()
         found = {bucket // DAY: result for bucket, result in errand.commit().items()}
     assert [found[number].outcome.value for number in (1, 2, 3)] == ["replay", "committed", "replay"]

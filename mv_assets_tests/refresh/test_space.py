@@ -87,10 +87,10 @@ def test_work_of_an_errand_without_room_keeps_no_other_out_and_the_second_is_the
 ) -> None:
     made = yard(view(max_buckets_per_run=2))
     made.days(*range(6))
-    place = made.place()
+    project = made.open()
     with monkeypatch.context() as patch:
         tried = too_big(patch, *without_room)
-        with Errand(place, made.catalog.view("v"), [number * DAY for number in range(6)]) as errand:
+        with Errand(project, made.catalog.view("v"), [number * DAY for number in range(6)]) as errand:
             errand.stage()
             results = errand.commit()
     assert made.states(*range(6)) == states

@@ -11,7 +11,7 @@ from mv_assets_tests.refresh.yard import Yard
 
 
 def said_of(made: Yard, *days: int) -> dict[int, str | None]:
-    with Errand(made.place(), made.catalog.view("v"), [number * DAY for number in days]) as errand:
+    with Errand(made.open(), made.catalog.view("v"), [number * DAY for number in days]) as errand:
         errand.stage()
         return {bucket // DAY: result.reason for bucket, result in errand.results.items()}
 
