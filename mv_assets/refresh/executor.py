@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mv_assets.errors import EngineLost, MvError, OutOfSpace
+from mv_assets.errors import MvError
 from mv_assets.refresh.generations import new_generation
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.second_look import SecondLooks
-from mv_assets.refresh.staging import Staging
+from mv_assets.refresh.staging import Staging, Stops
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state.model import Attempt, Doing, Outcome
 from mv_assets.state.rules import Due
@@ -45,7 +45,7 @@ def carry_out(
 def _carried_out(
     project: OpenProject, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
 ) -> Iterator[tuple[Work, list[Result]]]:
-    full: OutOfSpace | None = None
+    stops = Stops()
     second_looks = project.second_looks(news.sights)
     for work in plan.work:
         begins(view, work)
@@ -55,13 +55,12 @@ def _carried_out(
             with Staging(project, news, second_looks, plan.version, work) as staging:
                 staging.stage()
                 yield work, staging.commit()
-                if isinstance(staging.stopped, EngineLost) or (staging.stopped and full):
+                if staging.stopped is not None and stops.all_after(staging.stopped):
                     raise staging.stopped
-                full = staging.stopped or full
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(project, view, plan.version, [each for each in plan.failing if each.error == error])
-    if full is not None:
-        raise full
+    if stops.full is not None:
+        raise stops.full
 
 
 def _revert(project: OpenProject, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:

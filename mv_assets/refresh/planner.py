@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.refresh import merging
@@ -73,6 +73,18 @@ class Plan:
     def reverts(self) -> Plan:
         """Of all this, the false alarms to undo, for which nothing is computed."""
         return Plan(self.version, tuple(work for work in self.work if work.operation is Due.REVERT))
+
+    def narrowed(self, keep: Callable[[int], bool]) -> Plan:
+        """Of all this, what is about the buckets to keep. The bytes of work that is cut stay as they were."""
+        works = [
+            replace(each, buckets=tuple(p for p in each.buckets if keep(p.bucket))) for each in self.work
+        ]
+        return Plan(
+            self.version,
+            tuple(work for work in works if work.buckets),
+            tuple(each for each in self.failing if keep(each.planned.bucket)),
+            tuple(each for each in self.waiting if keep(each.bucket)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
@@ -84,14 +85,12 @@ class Refresher:
         self._project = project
         self._scope = scope or Scope()
         self._progress = progress or Unwatched()
-        self._sleep = sleep
         self._watch = project.watch(observer)
         self._reports: dict[str, Report] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
         self._read = 0
         self._losses = 0
-        self._patience = 0
-        self._waits_since: int | None = None
+        self._patience = Patience(project.clock, sleep)
         self._unavailable: EngineUnavailable | None = None
 
     def run(self, names: Iterable[str] | None = None) -> list[Report]:
@@ -111,34 +110,33 @@ class Refresher:
             report.error = outlook
         if isinstance(outlook, MvError) or report.error is not None:
             return None
-        self._patience = max(self._patience, 2 * outlook.limits.settle_at_most)
+        self._patience.allow(outlook.limits)
         plan = self._narrowed(outlook, outlook.plan())
         report.waiting = plan.waiting
         return outlook, plan
 
     def _narrowed(self, outlook: Outlook, plan: Plan) -> Plan:
         """What of a plan was asked for and may still be done in this refresh."""
-        view, scope = outlook.view, self._scope
-        failing = [each for each in plan.failing if self._may(view, each.planned.bucket)]
-        waiting = [each for each in plan.waiting if scope.holds(view, each.bucket)]
-        kept: list[Work] = []
-        for work in plan.work:
+        view = outlook.view
+        asked = plan.narrowed(lambda bucket: self._scope.holds(view, bucket))
+        possible = asked.narrowed(lambda bucket: self._may_try(view, bucket))
+        kept, waiting = list[Work](), list(asked.waiting)
+        for work in possible.work:
             allowed, left = self._allowed(outlook, work)
             waiting += [Waiting(planned.bucket, _LEFT) for planned in left]
             if allowed.buckets:
                 kept.append(allowed)
-        return replace(plan, work=tuple(kept), failing=tuple(failing), waiting=tuple(waiting))
+        return replace(possible, work=tuple(kept), waiting=tuple(waiting))
 
     def _allowed(self, outlook: Outlook, work: Work) -> tuple[Work, Sequence[Planned]]:
         """As many of the work's buckets as may be read, from the first on, and the others."""
-        asked = [planned for planned in work.buckets if self._may(outlook.view, planned.bucket)]
-        size, most = self._size(outlook, work, asked), self._scope.max_bytes
-        kept = len(asked)
+        buckets, most = work.buckets, self._scope.max_bytes
+        size, kept = self._size(outlook, work, buckets), len(buckets)
         while most is not None and kept and self._read + size > most:
             kept -= 1
-            size = self._size(outlook, work, asked[:kept])
+            size = self._size(outlook, work, buckets[:kept])
         self._read += size
-        return replace(work, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
+        return replace(work, buckets=buckets[:kept], bytes=size), buckets[kept:]
 
     def _size(self, outlook: Outlook, work: Work, buckets: Sequence[Planned]) -> int:
         if outlook.news is None or work.operation in (Due.REVERT, Due.DELETE):
@@ -146,8 +144,8 @@ class Refresher:
         members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
         return planner.to_read(outlook.news.sights.base, members, work.additions)
 
-    def _may(self, view: View, bucket: int) -> bool:
-        return self._scope.holds(view, bucket) and self._tries[view.name, bucket] < _TRIES
+    def _may_try(self, view: View, bucket: int) -> bool:
+        return self._tries[view.name, bucket] < _TRIES
 
     def _carry_out(self, outlook: Outlook, plan: Plan) -> bool:
         """Do the work; whether there was any."""
@@ -173,18 +171,9 @@ class Refresher:
         return bool(plan.work or plan.failing)
 
     def _wait(self) -> bool:
-        """Give files that are still arriving the little time they need to settle; whether there were any."""
-        until = [
-            waiting.until
+        return self._patience.wait(
+            waiting
             for report in self._reports.values()
             for waiting in report.waiting
-            if waiting.until is not None and report.error is None and self._may(report.view, waiting.bucket)
-        ]
-        now = self._project.clock()
-        self._waits_since = now if self._waits_since is None else self._waits_since
-        # Files that have not settled by then never will; they are left for another refresh.
-        if not until or now - self._waits_since > self._patience:
-            return False
-        # Not longer, however far the clock was set back meanwhile.
-        self._sleep(min(max(min(until) - now, 0), self._patience) / 1_000)
-        return True
+            if report.error is None and self._may_try(report.view, waiting.bucket)
+        )

@@ -23,6 +23,22 @@ from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
 
 
+class Stops:
+    """What stopped some work, and whether it stops the work after it too."""
+
+    def __init__(self) -> None:
+        self.full: OutOfSpace | None = None
+
+    def all_after(self, stopped: EngineLost | OutOfSpace | None) -> bool:
+        """Whether it is Spark that went away, or the disk: the second work without room."""
+        if stopped is None:
+            return False
+        if isinstance(stopped, EngineLost) or self.full is not None:
+            return True
+        self.full = stopped
+        return False
+
+
 class Staging:
     """The staging of some work: its buckets together if they can be, and each committed by itself.
 

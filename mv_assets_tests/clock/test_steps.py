@@ -14,10 +14,10 @@ from mv_assets.errors import LeaseExpired
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.present import Present
 from mv_assets.refresh.attempt import OpenAttempt
-from mv_assets.refresh.errand import Errand
 from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Unwatched
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome, SecondLook, Sight
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
@@ -153,12 +153,15 @@ def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Mac
 
 def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
     made, asleep = arriving(machine), _Asleep()
-    # Right when the run begins and looks, and set back by a day when it is about to wait.
+    # Right when the run looks, and set back by a day when it is about to wait.
     now = made.clock.now
-    times = chain([now, now, now], repeat(now - DAY))
+    times = chain([now, now], repeat(now - DAY))
     project = replace(made.open(), clock=lambda: next(times))
-    with pytest.raises(KeyboardInterrupt), Errand(project, made.catalog.view("v"), [0], asleep) as errand:
-        errand.stage()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        TwoStepRefresh(project, made.catalog.view("v"), [0], asleep) as refresh,
+    ):
+        refresh.stage()
     assert asleep.seconds == 40.0
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import EngineUnavailable
-from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -177,7 +177,7 @@ def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: 
     for number in (0, 2):
         made.refinery.write(f"late-{number}.parquet", [day(number)])
     project = made.refinery.open()
-    with Errand(project, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as errand:
+    with TwoStepRefresh(project, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as refresh:
         sessions = iter([project.engine.session])
 
         def once() -> Any:
@@ -187,8 +187,8 @@ def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: 
                 raise EngineUnavailable("unplugged") from None
 
         object.__setattr__(project, "engine", SimpleNamespace(session=once))
-        assert errand.stage()
-        found = {bucket // DAY: result for bucket, result in errand.commit().items()}
+        assert refresh.stage()
+        found = {bucket // DAY: result for bucket, result in refresh.commit().items()}
     assert [found[number].outcome.value for number in (1, 2, 3)] == ["replay", "committed", "replay"]
     assert "not reached: Spark is not available: unplugged" in str(found[0].reason)
     assert made.refinery.states(0, 1, 2, 3) == "SVVV"

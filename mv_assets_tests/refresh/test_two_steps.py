@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mv_assets.buckets import DAY, HOUR
-from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets_tests.lake import view
 from mv_assets_tests.refresh.yard import Yard
 
 
 def said_of(made: Yard, *days: int) -> dict[int, str | None]:
-    with Errand(made.open(), made.catalog.view("v"), [number * DAY for number in days]) as errand:
-        errand.stage()
-        return {bucket // DAY: result.reason for bucket, result in errand.results.items()}
+    with TwoStepRefresh(made.open(), made.catalog.view("v"), [number * DAY for number in days]) as refresh:
+        refresh.stage()
+        return {bucket // DAY: result.reason for bucket, result in refresh.results.items()}
 
 
 def test_a_bucket_that_is_not_due_says_what_it_really_waits_for(plain_yard: Callable[..., Yard]) -> None:

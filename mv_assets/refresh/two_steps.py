@@ -9,13 +9,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from mv_assets.errors import EngineLost, EngineUnavailable, MvError
+from mv_assets.errors import EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.result import Result, not_reached
-from mv_assets.refresh.second_look import SecondLooks
-from mv_assets.refresh.staging import Staging
+from mv_assets.refresh.staging import Staging, Stops
 from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
@@ -23,7 +23,7 @@ from mv_assets.state.rules import Due
 from mv_assets.views.view import View
 
 
-class Errand:
+class TwoStepRefresh:
     """Looks, plans and stages when told to, and commits when told to; nothing is visible in between.
 
     What was staged but not committed when the block ends is abandoned.
@@ -43,7 +43,6 @@ class Errand:
         self._held = ExitStack()
         self._staged: list[Staging] = []
         self._results: dict[int, Result] = {}
-        self._second_looks: SecondLooks | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -89,40 +88,11 @@ class Errand:
         self._note(self._nothing(outlook, plan, bucket) for bucket in self._buckets if bucket not in due)
         if outlook.news is None:
             return False
-        self._stage(outlook, plan)
+        self._stage(outlook.news, plan)
         at_once = replace(plan, work=plan.reverts.work)
         for _, results in executor.carry_out(self._project, outlook, at_once):
             self._note(results)
         return bool(self._staged)
-
-    def _stage(self, outlook: Outlook, plan: Plan) -> None:
-        """Stage work by work; what Spark did not get to, as it went away, says so."""
-        computed, project = [work for work in plan.work if work.operation is not Due.REVERT], self._project
-        gone: MvError | None = None
-        full = 0
-        for work in computed:
-            if gone is None and outlook.news is not None:
-                looks = self._looks(outlook.news)
-                staging = self._held.enter_context(Staging(project, outlook.news, looks, plan.version, work))
-                try:
-                    staging.stage()
-                except EngineUnavailable as error:
-                    if not self._staged:
-                        raise
-                    gone = error
-                else:
-                    self._staged.append(staging)
-                    # Work without room keeps no other out; the second such is the disk.
-                    full += staging.stopped is not None
-                    if isinstance(staging.stopped, EngineLost) or full > 1:
-                        gone = staging.stopped
-                    continue
-            self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
-
-    def _looks(self, news: News) -> SecondLooks:
-        if self._second_looks is None:
-            self._second_looks = self._project.second_looks(news.sights)
-        return self._second_looks
 
     def commit(self) -> dict[int, Result]:
         """Commit what was staged; what became of each bucket."""
@@ -132,9 +102,6 @@ class Errand:
             self._came_to(next((staging.stopped for staging in self._staged if staging.stopped), None))
         return dict(self._results)
 
-    def _came_to(self, error: MvError | None) -> None:
-        self._project.troubles.note(Doing.WORK, {self._view.name: error})
-
     @property
     def results(self) -> dict[int, Result]:
         return dict(self._results)
@@ -143,38 +110,47 @@ class Errand:
     def _end(self) -> int:
         return self._view.buckets.next(self._buckets[-1])
 
+    def _came_to(self, error: MvError | None) -> None:
+        self._project.troubles.note(Doing.WORK, {self._view.name: error})
+
     def _note(self, results: Iterable[Result]) -> None:
         self._results |= {result.bucket: result for result in results}
 
     def _plan(self) -> tuple[Outlook, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
-        project, began = self._project, self._project.clock()
-        watch = project.watch()
+        asked, watch = set(self._buckets), self._project.watch()
+        patience = Patience(self._project.clock, self._sleep)
         while True:
             outlook = watch.round([self._view.name])[self._view.name]
             if isinstance(outlook, MvError):
                 raise outlook
-            plan = self._narrowed(outlook.plan())
-            patience = 2 * outlook.limits.settle_at_most
-            until = [waiting.until for waiting in plan.waiting if waiting.until is not None]
-            if not until or project.clock() - began > patience:
+            plan = outlook.plan().narrowed(asked.__contains__)
+            patience.allow(outlook.limits)
+            if not patience.wait(plan.waiting):
                 return outlook, plan
-            # Not longer, however far the clock was set back meanwhile.
-            self._sleep(min(max(min(until) - project.clock(), 0), patience) / 1_000)
 
-    def _narrowed(self, plan: Plan) -> Plan:
-        asked = set(self._buckets)
-        work = [
-            replace(each, buckets=kept)
-            for each in plan.work
-            if (kept := tuple(planned for planned in each.buckets if planned.bucket in asked))
-        ]
-        return replace(
-            plan,
-            work=tuple(work),
-            failing=tuple(each for each in plan.failing if each.planned.bucket in asked),
-            waiting=tuple(each for each in plan.waiting if each.bucket in asked),
-        )
+    def _stage(self, news: News, plan: Plan) -> None:
+        """Stage work by work; what Spark did not get to, as it went away, says so."""
+        project, looks = self._project, self._project.second_looks(news.sights)
+        gone: MvError | None = None
+        stops = Stops()
+        for work in plan.work:
+            if work.operation is Due.REVERT:
+                continue
+            if gone is None:
+                staging = self._held.enter_context(Staging(project, news, looks, plan.version, work))
+                try:
+                    staging.stage()
+                except EngineUnavailable as error:
+                    if not self._staged:
+                        raise
+                    gone = error
+                else:
+                    self._staged.append(staging)
+                    if stops.all_after(staging.stopped):
+                        gone = staging.stopped
+                    continue
+            self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
     def _nothing(self, outlook: Outlook, plan: Plan, bucket: int) -> Result:
         """What to say of a bucket that nothing is done about."""
