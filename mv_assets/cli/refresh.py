@@ -58,8 +58,7 @@ def refresh(
         manager = session.manager(store, "refresh")
         if force:
             # What a person forces is STALE until it is computed: see first that it can be.
-            with spark.session():
-                pass
+            spark.check()
         for name, buckets in asked_for.items():
             prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
         project = open_project(catalog, store, manager, spark, clock)

@@ -88,8 +88,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
             buckets = between(view, config.first or None, config.last or None, deployment.now())
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
-                with project.engine.session():
-                    pass
+                project.engine.check()
             prepare(project.manager, view, buckets, force=config.force, extend=config.extend)
             scope = Scope.of(view, buckets, config.max_bytes)
             reports = Refresher(project, scope).run([view.name])

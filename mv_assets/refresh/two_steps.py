@@ -71,8 +71,7 @@ class TwoStepRefresh:
         wanted = [b for b, state in states.items() if valid_too or state is State.STALE]
         if wanted:
             # What is forced is STALE until it is computed: see first that it can be.
-            with self._project.engine.session():
-                pass
+            self._project.engine.check()
             manager.force(view, wanted, reason)
 
     def stage(self) -> bool:
