@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mv_assets.errors import MvError
-from mv_assets.refresh.generations import new_generation
+from mv_assets.refresh.attempt import OpenAttempt
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging, Stops
 from mv_assets.refresh.watch import News, Outlook
-from mv_assets.state.model import Attempt, Doing, Outcome
+from mv_assets.state.model import Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
 
@@ -76,9 +76,11 @@ def _fail(
 ) -> tuple[Work, list[Result]]:
     """Record what is known beforehand to fail, as an attempt like any other: it backs off."""
     planned, error = tuple(each.planned for each in failing), failing[0].error
-    attempt = Attempt(new_generation(), version, planned)
-    project.manager.register(view.declaration, attempt)
-    project.manager.fail(view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
+    attempt = OpenAttempt(project, view.declaration, version, planned)
+    try:
+        attempt.fail(error)
+    finally:
+        attempt.abandon()
     results = [
         Result(
             each.bucket,
