@@ -13,6 +13,7 @@ from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News, Observer
+from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot
 from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
@@ -175,12 +176,8 @@ def _hindrance(view: View, row: PartitionRow, seen: Seen | None) -> str | None:
 
 def _with_data(snapshot: Snapshot) -> dict[int, PartitionRow]:
     """Rows that have something to compare, of the definition that could compute it."""
-    definition = snapshot.header.definition
-    return {
-        bucket: row
-        for bucket, row in snapshot.rows.items()
-        if row.inputs is not None and row.inputs.definition == definition
-    }
+    header = snapshot.header
+    return {bucket: row for bucket, row in snapshot.rows.items() if rules.committed(row, header)}
 
 
 def _of_damage(rows: Iterable[PartitionRow], damage: Mapping[str, Damage]) -> Iterator[Finding]:

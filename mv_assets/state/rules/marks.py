@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mv_assets.state.model import _SEAL, Attempt, Copied, Header, Mark, PartitionRow, Sight, State
 from mv_assets.state.rules import coverage
-from mv_assets.state.rules.watermark import effective_state
+from mv_assets.state.rules.states import effective_state
 
 
 def compare(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
