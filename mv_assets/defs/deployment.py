@@ -48,7 +48,7 @@ class Deployment:
     def open(self, who: str, spark: SparkResource | None = None) -> Iterator[OpenProject]:
         """All that work needs; Spark is the resource's, which starts when it is first needed."""
         declared = self.catalog.project.spark
-        engine = Engine(declared) if spark is None else Engine(declared, lambda _: session_of(spark))
+        engine = Engine(declared) if spark is None else Engine(declared, lambda _: _session_of(spark))
         store = Store(self.catalog.project.state)
         try:
             manager = PartitionManager(store, clock=self.shared(store), who=who)
@@ -83,7 +83,7 @@ def identity(project: Project) -> str:
     return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 
-def session_of(spark: SparkResource) -> SparkSession:
+def _session_of(spark: SparkResource) -> SparkSession:
     session: SparkSession = spark.spark_session
     return session
 

@@ -15,10 +15,9 @@ from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
 from mv_assets.refresh.audit import audit
-from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.refresher import Refresher
-from mv_assets.refresh.refresher import Report as Refreshed
+from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope, between, prepare
 
 
@@ -100,7 +99,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
 
 
 def _tell(
-    context: dg.OpExecutionContext, deployment: Deployment, project: OpenProject, report: Refreshed
+    context: dg.OpExecutionContext, deployment: Deployment, project: OpenProject, report: Report
 ) -> None:
     """Report what a refresh committed as materializations of its view's asset."""
     view, key = report.view, report.view.buckets.key
@@ -115,7 +114,7 @@ def _tell(
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
 
-def _raise_if_wrong(reports: list[Refreshed]) -> None:
+def _raise_if_wrong(reports: list[Report]) -> None:
     wrong = [what for report in reports for what in report.wrong]
     if wrong:
         raise dg.Failure("\n".join(wrong), allow_retries=False)
@@ -183,7 +182,7 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
     return collect
 
 
-def _log(context: dg.OpExecutionContext, report: Report) -> None:
+def _log(context: dg.OpExecutionContext, report: GcReport) -> None:
     size, copies = sum(report.deleted.values()), len(report.compacted)
     said = "%s: %s generations deleted, %s bytes; %s made by compaction"
     context.log.info(said, report.view, len(report.deleted), size, copies)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from mv_assets.defs import checks, events
-from mv_assets.defs.base_tables import unobserved, width_of
+from mv_assets.defs.base_tables import missing_observations, width_of
 from mv_assets.defs.cursor import Memory
 from mv_assets.defs.dead import living
 from mv_assets.defs.deployment import Deployment
@@ -33,7 +33,7 @@ _MOST_OBSERVED = 200
 
 
 @dataclass(slots=True)
-class Tick:
+class _TickResult:
     """What one tick comes to."""
 
     memory: Memory
@@ -67,12 +67,12 @@ def table_sensor(
     )
     def watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with deployment.open(f"Dagster sensor watch_{table}") as project:
-            return Watching(context, deployment, project, views, starts).tick().result()
+            return _Tick(context, deployment, project, views, starts).evaluate().result()
 
     return watch
 
 
-class Watching:
+class _Tick:
     """One tick. What goes wrong with one view is said of that view, and costs the others nothing."""
 
     def __init__(
@@ -89,9 +89,9 @@ class Watching:
         self._project = project
         self._views = {view.name: view for view in views}
         self._starts = starts
-        self._tick = Tick(Memory.of(context.cursor))
+        self._result = _TickResult(Memory.of(context.cursor))
 
-    def tick(self) -> Tick:
+    def evaluate(self) -> _TickResult:
         project, repository, views = self._project, self._context.repository_def, list(self._views.values())
         outlooks = project.watch(_within(_READING_S)).round(self._views)
         now = self._deployment.now()
@@ -105,7 +105,7 @@ class Watching:
                 self._say(view, outlook)
             else:
                 self._go_on(view, outlook, claimed)
-        return self._tick
+        return self._result
 
     def _go_on(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         try:
@@ -137,7 +137,7 @@ class Watching:
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
         for asking, history in asked:
             if self._has_partitions(known, asking):
-                self._tick.runs.append(request(asking, history))
+                self._result.runs.append(request(asking, history))
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         if before:
@@ -159,19 +159,21 @@ class Watching:
         for name, listing in news.sights.dimensions.items():
             told = events.observation(listing)
             version = (told.tags or {})[events.DATA_VERSION]
-            if name not in self._deployment.produced_by and self._tick.memory.observed.get(name) != version:
-                self._tick.memory.observed[name] = version
-                self._tick.events.append(told)
+            if name not in self._deployment.produced_by and self._result.memory.observed.get(name) != version:
+                self._result.memory.observed[name] = version
+                self._result.events.append(told)
         base = view.declared.base
         width = width_of(self._deployment, base)
         if width is not None and base in self._project.tables and base not in self._deployment.produced_by:
             stale = list(health.stale(news.snapshot))
             buckets = [*touched, *stale[-_MOST_OBSERVED:]]
-            self._tick.events += unobserved(self._instance, news.sights.base, width, view, buckets)
+            self._result.events += missing_observations(
+                self._instance, news.sights.base, width, view, buckets
+            )
 
     def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
-        memory, header = self._tick.memory, outlook.header
+        memory, header = self._result.memory, outlook.header
         stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
         fresh = checks.fresh(view, header, self._project.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
@@ -187,17 +189,17 @@ class Watching:
         found, memory.told[view.name] = untold(
             self._instance, self._deployment, view, snapshot, since, claimed
         )
-        self._tick.events += found
+        self._result.events += found
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
         if self._tell_checks(view, verdicts, occasion) and stall is not None:
             self._context.log.warning("%s: %s", view.name, stall)
 
     def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""
-        if self._tick.memory.checked.get(view.name) == occasion:
+        if self._result.memory.checked.get(view.name) == occasion:
             return False
-        self._tick.memory.checked[view.name] = occasion
-        self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
+        self._result.memory.checked[view.name] = occasion
+        self._result.events += [verdict.evaluation(view) for verdict in verdicts]
         return True
 
     def _say(self, view: View, error: MvError) -> None:
@@ -206,7 +208,7 @@ class Watching:
         self._tell_checks(view, [checks.unusable(error)], str(error))
 
     def _note(self, view: View, what: str) -> None:
-        self._tick.notes.append(f"{view.name}: {what}")
+        self._result.notes.append(f"{view.name}: {what}")
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

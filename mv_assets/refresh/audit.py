@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mv_assets.errors import MvError, NotInForce
 from mv_assets.refresh.damage import Damage, damaged
-from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.sights import Seen
@@ -55,7 +55,7 @@ def audit(
     header = project.store.pulse(view.name).header
     if header.definition != view.definition:
         raise NotInForce(view.name, view.definition, header.definition)
-    watch = project.watch(observer, maps=Imagined(project.store))
+    watch = project.watch(observer, maps=ImaginedMaps(project.store))
     outlook = watch.round([view.name], whole=True)[view.name]
     if isinstance(outlook, MvError):
         raise outlook

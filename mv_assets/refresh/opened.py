@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mv_assets.engine.session import Engine
 from mv_assets.refresh.generations import Warehouse
-from mv_assets.refresh.maps import Maps, Recorded
+from mv_assets.refresh.maps import Maps, StoredMaps
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Sights
 from mv_assets.refresh.sources import Sources
@@ -52,7 +52,7 @@ class OpenProject:
 
     def watch(self, observer: Observer = lambda _table: unobserved, *, maps: Maps | None = None) -> Watch:
         """Looks that are written into the maps, or go to others."""
-        maps = maps or Recorded(self.store, self.manager)
+        maps = maps or StoredMaps(self.store, self.manager)
         return Watch(self.catalog, self.tables, maps, self.clock, observer)
 
     def second_looks(self, before: Sights) -> SecondLooks:

@@ -24,7 +24,7 @@ from mv_assets.buckets import DAY
 from mv_assets.cli import main
 from mv_assets.clock import clock
 from mv_assets.errors import TableUnreadable
-from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.maps import StoredMaps
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.watch import Outlook, Watch
 from mv_assets.state.manager import PartitionManager
@@ -148,7 +148,7 @@ class Driver:
         tables = {
             n: open_table(table, self.store.database, clock) for n, table in self.catalog.tables.items()
         }
-        maps = Recorded(self.store, self.manager)
+        maps = StoredMaps(self.store, self.manager)
         found = Watch(self.catalog, tables, maps, clock).round([name], whole=True)[name]
         assert isinstance(found, Outlook), found
         return found

@@ -12,7 +12,7 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.refresh.garbage import Report
+from mv_assets.refresh.garbage import GcReport
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Attempt, GenerationState, Planned
@@ -221,7 +221,7 @@ def test_two_gcs_at_once_delete_the_same_and_fail_nobody(yard: Yards) -> None:
     for _ in range(2):
         made.overwrite(*range(4))
     made.later()
-    before, reports, together = made.stored(), list[Report](), threading.Barrier(2)
+    before, reports, together = made.stored(), list[GcReport](), threading.Barrier(2)
 
     def one() -> None:
         together.wait()

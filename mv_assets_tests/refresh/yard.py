@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
-from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.generations import Warehouse, new_generation
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Attempt, Generation, PartitionRow
@@ -43,7 +43,7 @@ class Yard(Refinery):
     def garbage(self, warehouse: Warehouse | None = None) -> Garbage:
         return Garbage(self.store, self.manager, warehouse or self.plain)
 
-    def gc(self, name: str = "v") -> Report:
+    def gc(self, name: str = "v") -> GcReport:
         """A gc without trouble."""
         report = self.garbage().gc(name)
         assert report.errors == []
