@@ -704,6 +704,13 @@ def test_explain_of_a_bucket_with_a_broken_file_names_it_and_why(filled: Lake) -
     assert "file 02.parquet: it can't be read as Parquet" in said
 
 
+def test_explain_of_a_view_on_a_view_counts_segments_where_others_have_files(filled: Lake) -> None:
+    filled.view("upon", base="daily", sql="SELECT hour, trips FROM daily")
+    filled.refresh("upon")
+    assert "from 1 file:" in filled.said("explain", "daily", "2024-01-02")
+    assert "from 1 segment:" in filled.said("explain", "upon", "2024-01-02")
+
+
 def test_explain_of_a_bucket_that_waits_says_for_what(lake: Lake) -> None:
     lake.day(1)
     lake.view("weekly", base="daily", sql="SELECT hour, trips FROM daily")
