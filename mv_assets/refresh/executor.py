@@ -55,7 +55,7 @@ def _carried_out(
             with Staging(project, news, second_looks, plan.version, work) as staging:
                 staging.stage()
                 yield work, staging.commit()
-                if staging.stopped is not None and stops.all_after(staging.stopped):
+                if staging.stopped is not None and stops.the_rest(staging.stopped):
                     raise staging.stopped
     for error in dict.fromkeys(failing.error for failing in plan.failing):
         yield _fail(project, view, plan.version, [each for each in plan.failing if each.error == error])
@@ -80,6 +80,7 @@ def _fail(
     try:
         attempt.fail(error)
     finally:
+        # Where that could not be written, its heart must not go on beating.
         attempt.abandon()
     results = [
         Result(

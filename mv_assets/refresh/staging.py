@@ -24,13 +24,13 @@ from mv_assets.state.model import Outcome, SecondLook
 
 
 class Stops:
-    """What stopped some work, and whether it stops the work after it too."""
+    """What stopped work of a plan, and whether the rest is to be tried all the same."""
 
     def __init__(self) -> None:
         self.full: OutOfSpace | None = None
 
-    def all_after(self, stopped: EngineLost | OutOfSpace | None) -> bool:
-        """Whether it is Spark that went away, or the disk: the second work without room."""
+    def the_rest(self, stopped: EngineLost | OutOfSpace | None) -> bool:
+        """Whether it stops the rest: Spark went away, or it is the disk, the second time without room."""
         if stopped is None:
             return False
         if isinstance(stopped, EngineLost) or self.full is not None:

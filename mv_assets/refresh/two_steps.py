@@ -146,7 +146,7 @@ class TwoStepRefresh:
                     gone = error
                 else:
                     self._staged.append(staging)
-                    if stops.all_after(staging.stopped):
+                    if stops.the_rest(staging.stopped):
                         gone = staging.stopped
                     continue
             self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
