@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from mv_assets.errors import JobFailed
 from mv_assets.refresh.computing import Alike, Groups
 from mv_assets.refresh.generations import Warehouse
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.sources import Sources
 from mv_assets.state.model import BUCKET
@@ -99,8 +99,8 @@ class DuckSources(Sources):
         return self.warehouse.create(place.removeprefix(f"{self.warehouse.root}/"))
 
 
-class DuckPlace(Place):
-    """A place of work without Spark."""
+class DuckProject(OpenProject):
+    """A project without Spark."""
 
     __slots__ = ()
 

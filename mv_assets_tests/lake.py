@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mv_assets.errors import MvError
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
-from mv_assets.refresh.maps import Imagined, Recorded
+from mv_assets.refresh.maps import ImaginedMaps, StoredMaps
 from mv_assets.refresh.planner import Plan, Work
 from mv_assets.refresh.watch import News, Outlook, Watch
 from mv_assets.state import rules
@@ -119,7 +119,7 @@ class Lake:
         path.write_bytes(content)
 
     def watch(self) -> Watch:
-        return Watch(self.catalog, self.tables, Recorded(self.store, self.manager), self.clock)
+        return Watch(self.catalog, self.tables, StoredMaps(self.store, self.manager), self.clock)
 
     def look(self, name: str = "v", *, whole: bool = False) -> Outlook:
         """One round; the outlook of a view."""
@@ -130,7 +130,7 @@ class Lake:
 
     def dry(self, name: str = "v") -> Outlook:
         """A round that writes nothing."""
-        watch = Watch(self.catalog, self.tables, Imagined(self.store), self.clock)
+        watch = Watch(self.catalog, self.tables, ImaginedMaps(self.store), self.clock)
         outlook = watch.round(whole=True)[name]
         if isinstance(outlook, MvError):
             raise outlook
@@ -138,7 +138,7 @@ class Lake:
 
     def planned(self, name: str = "v") -> list[tuple[str, list[int]]]:
         """A look, and the plan as (operation, days)."""
-        return pieces(self.look(name, whole=True).plan())
+        return works(self.look(name, whole=True).plan())
 
     def refresh(self, name: str | None = None) -> dict[int, Outcome | str]:
         """A round and all that its plans ask for, outcomes by day; of all views or of one."""
@@ -233,6 +233,6 @@ def sights_of(outlook: Outlook) -> dict[int, Sight]:
     return {bucket: seen.sight for bucket, seen in news_of(outlook).seen.items()}
 
 
-def pieces(plan: Plan) -> list[tuple[str, list[int]]]:
+def works(plan: Plan) -> list[tuple[str, list[int]]]:
     """A plan as (operation, days)."""
     return [(work.operation.value, [p.bucket // DAY for p in work.buckets]) for work in plan.work]

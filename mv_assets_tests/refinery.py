@@ -20,13 +20,12 @@ import sqlglot
 from mv_assets.engine.session import Engine
 from mv_assets.project import Spark
 from mv_assets.refresh import executor
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.generations import Contents, Warehouse
-from mv_assets.refresh.piece import Piece
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope
+from mv_assets.refresh.staging import Staging
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
@@ -55,8 +54,8 @@ class Refinery(Lake):
     def warehouse(self) -> Warehouse:
         return self.house(str(self.folder / self.storehouse), self)
 
-    def place(self) -> Place:
-        return Place(
+    def open(self) -> OpenProject:
+        return OpenProject(
             self.catalog, self.tables, self.store, self.manager, self.engine, self.warehouse, self.clock
         )
 
@@ -67,7 +66,7 @@ class Refinery(Lake):
             self.clock.now += int(seconds * 1000) + 1
             _happen(self.idle)
 
-        reports = Refresher(self.place(), scope, sleep=sleep).run(names or None)
+        reports = Refresher(self.open(), scope, sleep=sleep).run(names or None)
         return {report.view.name: report for report in reports}
 
     def outcomes(self, name: str = "v", scope: Scope | None = None) -> dict[int, str]:
@@ -78,19 +77,19 @@ class Refinery(Lake):
         return {bucket // DAY: result.outcome.value for bucket, result in sorted(report.results.items())}
 
     def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
-        done = executor.carry_out(self.place(), outlook, outlook.plan())
+        done = executor.carry_out(self.open(), outlook, outlook.plan())
         return {result.bucket // DAY: _said(result.outcome) for _, results in done for result in results}
 
     def compute(
         self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
     ) -> dict[int, Outcome | str]:
         news, version = news_of(outlook), outlook.header.version
-        again = Again(outlook.view, news.sights, self.tables, self.store, self.clock)
-        with Piece(self.place(), news, again, version, work) as piece:
+        project = self.open()
+        with Staging(project, news, project.second_looks(news.sights), version, work) as staging:
             if sights_now is not None:
-                piece._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
-            piece.stage()
-            return {result.bucket // DAY: result.outcome for result in piece.commit()}
+                staging._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
+            staging.stage()
+            return {result.bucket // DAY: result.outcome for result in staging.commit()}
 
     def stored(self, name: str = "v", *, only_valid: bool = True) -> pa.Table:
         """The rows of a view as its map names them, read without Spark."""

@@ -15,7 +15,7 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
 from mv_assets.refresh.audit import audit as audit_view
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 from mv_assets.refresh.recomputing import Finding, Verdict
 from mv_assets.views.view import View
 
@@ -50,8 +50,8 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     found = catalog.view(view)
     most = None if whole else sample or 10
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
-        place = place_of(catalog, store, session.manager(store, "audit"), spark, clock)
-        findings = audit_view(place, found, most, progress=_bar(shown, view), observer=observer(shown))
+        project = open_project(catalog, store, session.manager(store, "audit"), spark, clock)
+        findings = audit_view(project, found, most, progress=_bar(shown, view), observer=observer(shown))
     if as_json:
         print_json(_json(found, findings))
     else:

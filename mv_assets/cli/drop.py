@@ -10,7 +10,7 @@ import click
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import NotDeclared
-from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.model import Snapshot
 from mv_assets.views.catalog import Catalog
@@ -25,7 +25,7 @@ def drop(ctx: click.Context, view: str, *, yes: bool, as_json: bool) -> None:
     """Forget a view's buckets and delete its data; a refresh computes it all again."""
     session: Session = ctx.obj
     catalog = session.catalog()
-    buckets, gone, left = 0, Report(view), Report(view)
+    buckets, gone, left = 0, GcReport(view), GcReport(view)
     with session.existing_state(catalog) as store:
         known = [] if store is None else store.views()
         if view not in known and view not in catalog.views:
@@ -58,7 +58,7 @@ def _ask(catalog: Catalog, snapshot: Snapshot) -> None:
     click.confirm(asked, abort=True, err=True)
 
 
-def _json(buckets: int, gone: Report, left: Report) -> dict[str, Any]:
+def _json(buckets: int, gone: GcReport, left: GcReport) -> dict[str, Any]:
     return {
         "view": gone.view,
         "buckets": buckets,
@@ -68,7 +68,7 @@ def _json(buckets: int, gone: Report, left: Report) -> dict[str, Any]:
     }
 
 
-def _print(buckets: int, gone: Report, left: Report) -> None:
+def _print(buckets: int, gone: GcReport, left: GcReport) -> None:
     out = show.console()
     size = show.size(sum(gone.deleted.values()))
     out.print(f"dropped {show.count(buckets, 'bucket')} of {gone.view}; {size} deleted")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from mv_assets.buckets import duration, iso
+from mv_assets.buckets import iso
 from mv_assets.cli import show
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
@@ -21,7 +21,7 @@ from mv_assets.state.model import Event, Segment, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.views.view import View
 
-_MOST_FILES = 15
+_MOST_SEGMENTS = 15
 _MOST_EVENTS = 10
 
 
@@ -38,6 +38,8 @@ class _Explanation:
     plan: Plan
     # Why it is not due, where it has no row.
     not_due: str
+    # What it is computed from: files, or the buckets of another view.
+    made_of: Literal["file", "segment"]
 
     @property
     def state(self) -> State:
@@ -81,14 +83,17 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
         outlook = watch.round([view], whole=True)[view]
         if isinstance(outlook, MvError):
             raise outlook
-        found = _explain(outlook, start, store)
+        upstream = outlook.view.declared.base in catalog.views
+        found = _explain(outlook, start, store, "segment" if upstream else "file")
     if as_json:
         print_json(_json(found))
     else:
         _print(found)
 
 
-def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation:
+def _explain(
+    outlook: Outlook, bucket: int, store: Store | None, made_of: Literal["file", "segment"]
+) -> _Explanation:
     news, name = outlook.news, outlook.view.name
     if news is None:
         raise AssertionError("a whole look has news")
@@ -109,7 +114,8 @@ def _explain(outlook: Outlook, bucket: int, store: Store | None) -> _Explanation
         events,
         changes[0].at if changes else None,
         outlook.plan(),
-        _not_due(outlook, news, bucket),
+        outlook.not_due(bucket),
+        made_of,
     )
 
 
@@ -118,18 +124,6 @@ def _difference(news: News, seen: Seen | None, recorded: tuple[Segment, ...]) ->
         # What it waits for is not there to be compared.
         return Difference()
     return difference(recorded, [] if seen is None else news.sights.segments(seen))
-
-
-def _not_due(outlook: Outlook, news: News, bucket: int) -> str:
-    header, end = news.snapshot.header, outlook.view.buckets.next(bucket)
-    if bucket < header.start:
-        start = header.buckets.key(header.start)
-        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
-    if end > outlook.at - news.limits.buffer:
-        return f"it ends at {iso(end)}, and is computed {duration(news.limits.buffer)} later"
-    reach = news.sights.source_end(outlook.at)
-    known = "nothing" if reach is None else f"data up to {iso(reach)}"
-    return f"it ends at {iso(end)}, and {outlook.view.declared.base} is known to have {known}"
 
 
 def _json(found: _Explanation) -> dict[str, Any]:
@@ -175,16 +169,18 @@ def _print(found: _Explanation) -> None:
     if found.next_step is not None and found.next_step != found.reason:
         out.print(f"  next: {show.plain(found.next_step)}")
     if row is not None and row.frozen:
-        out.print("  frozen: files it was computed from are gone, and the view keeps what they gave")
+        out.print(
+            f"  frozen: {found.made_of}s it was computed from are gone, and the view keeps what they gave"
+        )
     if found.last_error is not None:
         out.print(f"  [bold red]last error[/] {show.plain(found.last_error)}")
     if row is not None and row.refreshed_at is not None:
-        files, rows = show.count(len(found.recorded), "file"), show.count(row.rows, "row")
-        out.print(f"  computed {iso(row.refreshed_at)} from {files}: {rows}, {show.size(row.bytes)}")
-    _print_files("added", "green", found.change.added)
-    _print_files("changed", "yellow", found.change.changed)
-    _print_files("removed", "red", found.change.removed)
-    _print_files("recorded", "bright_black", found.recorded)
+        made_of, rows = show.count(len(found.recorded), found.made_of), show.count(row.rows, "row")
+        out.print(f"  computed {iso(row.refreshed_at)} from {made_of}: {rows}, {show.size(row.bytes)}")
+    _print_segments("added", "green", found.change.added)
+    _print_segments("changed", "yellow", found.change.changed)
+    _print_segments("removed", "red", found.change.removed)
+    _print_segments("recorded", "bright_black", found.recorded)
     for event in found.events:
         why = "" if event.why is None else f": {show.plain(event.why)}"
         change = f"{event.before or State.VACANT} -> {event.after or State.VACANT}"
@@ -192,10 +188,10 @@ def _print(found: _Explanation) -> None:
         out.print(f"  {when} {event.operation.value} {change}{why} {who}")
 
 
-def _print_files(what: str, style: str, segments: tuple[Segment, ...]) -> None:
+def _print_segments(what: str, style: str, segments: tuple[Segment, ...]) -> None:
     out = show.console()
-    for segment in segments[:_MOST_FILES]:
+    for segment in segments[:_MOST_SEGMENTS]:
         times = f"[bright_black]{iso(segment.start_ms)} to {iso(segment.end_ms)}[/]"
         out.print(f"  [{style}]{what:<8}[/] {show.plain(segment.name)}  {times}")
-    if len(segments) > _MOST_FILES:
-        out.print(f"  and {len(segments) - _MOST_FILES} more {what}")
+    if len(segments) > _MOST_SEGMENTS:
+        out.print(f"  and {len(segments) - _MOST_SEGMENTS} more {what}")

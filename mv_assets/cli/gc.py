@@ -10,7 +10,7 @@ import click
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import NotDeclared
-from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.views.catalog import Catalog
 
@@ -27,7 +27,7 @@ def gc(ctx: click.Context, views: tuple[str, ...], *, dry_run: bool, as_json: bo
     """
     session: Session = ctx.obj
     catalog = session.catalog()
-    reports: list[Report] = []
+    reports: list[GcReport] = []
     with session.existing_state(catalog) as store:
         known = [] if store is None else store.views()
         asked = _asked(catalog, known, views)
@@ -50,25 +50,25 @@ def _asked(catalog: Catalog, known: Sequence[str], views: Sequence[str]) -> list
     return [name for name in known if not views or name in views]
 
 
-def _json(report: Report) -> dict[str, Any]:
+def _json(report: GcReport) -> dict[str, Any]:
     return {
         "name": report.view,
         "deleted": [{"generation": name, "bytes": size} for name, size in report.deleted.items()],
         "compacted": [
             {
-                "generations": list(piece.generations),
-                "buckets": len(piece.rows),
-                "bytes_before": piece.bytes,
+                "generations": list(bundle.generations),
+                "buckets": len(bundle.rows),
+                "bytes_before": bundle.bytes,
                 "bytes_after": size,
             }
-            for piece, size in report.compacted
+            for bundle, size in report.compacted
         ],
         "kept": report.kept,
         "errors": [str(error) for error in report.errors],
     }
 
 
-def _print(reports: Sequence[Report], *, dry_run: bool) -> None:
+def _print(reports: Sequence[GcReport], *, dry_run: bool) -> None:
     out = show.console()
     for report in reports:
         for line in _lines(report, dry_run=dry_run):
@@ -77,15 +77,15 @@ def _print(reports: Sequence[Report], *, dry_run: bool) -> None:
         out.print("nothing to delete")
 
 
-def _lines(report: Report, *, dry_run: bool) -> list[str]:
+def _lines(report: GcReport, *, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
     lines = [f"[bold red]{show.failed()}[/] {show.plain(str(error))}" for error in report.errors]
     if report.compacted:
-        pieces = [piece for piece, _ in report.compacted]
-        sources = show.count(sum(len(piece.generations) for piece in pieces), "generation")
-        before, after = sum(piece.bytes for piece in pieces), sum(size for _, size in report.compacted)
+        bundles = [bundle for bundle, _ in report.compacted]
+        sources = show.count(sum(len(bundle.generations) for bundle in bundles), "generation")
+        before, after = sum(bundle.bytes for bundle in bundles), sum(size for _, size in report.compacted)
         sizes = f"{show.size(before)} to {'about ' if dry_run else ''}{show.size(after)}"
-        lines.append(f"{sources} {would}compacted into {len(pieces)}, {sizes}")
+        lines.append(f"{sources} {would}compacted into {len(bundles)}, {sizes}")
     if report.deleted:
         size = show.size(sum(report.deleted.values()))
         lines.append(f"{show.count(len(report.deleted), 'generation')} {would}deleted, {size}")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mv_assets.clock import clock
-from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.watch import Observer, Watch
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
@@ -25,7 +25,7 @@ def imagining(catalog: Catalog, store: Store | None) -> Iterator[Watch]:
     tables = {name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()}
     with bars() as shown:
         now = clock if store is None else SharedClock(store)
-        yield Watch(catalog, tables, Imagined(store), now, observer(shown))
+        yield Watch(catalog, tables, ImaginedMaps(store), now, observer(shown))
 
 
 @contextmanager

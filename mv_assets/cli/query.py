@@ -17,7 +17,7 @@ from mv_assets.clock import clock
 from mv_assets.project.values import Duration
 from mv_assets.query.answering import Answers
 from mv_assets.query.fitness import Freshness
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 
 
 class _Span(click.ParamType[int]):
@@ -100,7 +100,7 @@ def query(
         raise click.UsageError("there is no query; give it as an argument, with --file, or as - on stdin")
     catalog = session.catalog()
     with session.state(catalog) as store, engine(catalog.project.spark) as spark:
-        answers = Answers(place_of(catalog, store, session.manager(store, "query"), spark, clock))
+        answers = Answers(open_project(catalog, store, session.manager(store, "query"), spark, clock))
         asking = Asking(answers, catalog, Freshness(freshness), max_staleness)
         if text is None:
             Prompt(asking, session.home).run()

@@ -15,10 +15,10 @@ from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.refresh.piece import Result
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
+from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope, prepare
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
@@ -58,13 +58,12 @@ def refresh(
         manager = session.manager(store, "refresh")
         if force:
             # What a person forces is STALE until it is computed: see first that it can be.
-            with spark.session():
-                pass
+            spark.check()
         for name, buckets in asked_for.items():
             prepare(manager, catalog.view(name), buckets, force=force, extend=extend)
-        place = place_of(catalog, store, manager, spark, clock)
+        project = open_project(catalog, store, manager, spark, clock)
         scope = Scope.of(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
-        watched = Refresher(place, scope, progress=_Bar(shown), observer=observer(shown))
+        watched = Refresher(project, scope, progress=_Bar(shown), observer=observer(shown))
         try:
             reports = watched.run(names)
         except KeyboardInterrupt:
@@ -79,7 +78,7 @@ def refresh(
         for report in reports:
             if report.view.name in names or report.results or report.error:
                 _print(report, watermarks.get(report.view.name))
-    if any(_is_wrong(report) for report in reports):
+    if any(report.wrong for report in reports):
         ctx.exit(1)
 
 
@@ -92,9 +91,9 @@ class _Bar:
         self._buckets = self._read = self._all = 0
 
     def plans(self, work: Iterable[tuple[View, Work]]) -> None:
-        listed = [piece for _, piece in work]
-        self._buckets += sum(len(piece.buckets) for piece in listed)
-        self._all += sum(piece.bytes for piece in listed)
+        listed = [each for _, each in work]
+        self._buckets += sum(len(each.buckets) for each in listed)
+        self._all += sum(each.bytes for each in listed)
 
     def begins(self, view: View, work: Work) -> None:
         where = view.buckets.span([planned.bucket for planned in work.buckets])
@@ -109,11 +108,6 @@ class _Bar:
 
     def _say(self) -> None:
         self._shown.update(self._task, of=f"buckets, {show.size(self._read)} of {show.size(self._all)}")
-
-
-def _is_wrong(report: Report) -> bool:
-    failed = any(result.outcome is Outcome.FAILED for result in report.results.values())
-    return report.error is not None or failed or any(waiting.failed for waiting in report.waiting)
 
 
 def _json(report: Report) -> dict[str, Any]:

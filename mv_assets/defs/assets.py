@@ -14,7 +14,7 @@ from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
@@ -47,25 +47,25 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
         spark = getattr(context.resources, SPARK)
         with (
             as_failures(),
-            deployment.place(who, spark) as place,
-            Errand(place, view, buckets) as errand,
+            deployment.open(who, spark) as project,
+            TwoStepRefresh(project, view, buckets) as refresh,
         ):
             if expected is not Expected.DUE:
-                errand.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
-            if errand.stage() or _is_news(errand, expected):
+                refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
+            if refresh.stage() or _is_news(refresh, expected):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
-                yield dg.Output(Handover(errand, _describer(context)), data_version=version)
+                yield dg.Output(Handover(refresh, _describer(context)), data_version=version)
             else:
-                for bucket, result in errand.results.items():
+                for bucket, result in refresh.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
 
     return compute
 
 
-def _is_news(errand: Errand, expected: Expected) -> bool:
+def _is_news(refresh: TwoStepRefresh, expected: Expected) -> bool:
     """Whether a run that staged nothing has something to report; a machine's, too early or late, has not."""
-    failed = any(result.outcome is Outcome.FAILED for result in errand.results.values())
+    failed = any(result.outcome is Outcome.FAILED for result in refresh.results.values())
     return failed or expected is not Expected.DUE
 
 

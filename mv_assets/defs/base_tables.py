@@ -22,21 +22,21 @@ from mv_assets.views.view import View
 _MOST_OBSERVED = 200
 
 
-def views_on(deployment: Deployment, table: str) -> list[View]:
+def _views_on(deployment: Deployment, table: str) -> list[View]:
     """The views that a table is the base of."""
     return [view for view in deployment.catalog.views.values() if view.declared.base == table]
 
 
 def width_of(deployment: Deployment, table: str) -> Buckets | None:
     """The buckets that a table is shown by: the narrowest of its views; None for a dimension."""
-    widths = [view.buckets for view in views_on(deployment, table)]
+    widths = [view.buckets for view in _views_on(deployment, table)]
     return min(widths, key=lambda buckets: buckets.next(0) - buckets.floor(0), default=None)
 
 
 def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
     """The asset of one table."""
     width = width_of(deployment, table.name)
-    starts = [deployment.start_of(view) for view in views_on(deployment, table.name)]
+    starts = [deployment.start_of(view) for view in _views_on(deployment, table.name)]
     partitions = None if width is None else partitions_of(width, min(starts))
 
     @dg.observable_source_asset(
@@ -48,8 +48,8 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
         tags={f"dagster/kind/{table.format}": ""},
     )
     def observe() -> dg.DataVersion | dg.DataVersionsByPartition:
-        with as_failures(), deployment.place("Dagster") as place:
-            listing = place.tables[table.name].glance().listing()
+        with as_failures(), deployment.open("Dagster") as project:
+            listing = project.tables[table.name].glance().listing()
         if width is None:
             return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
         end = width.floor(deployment.now())
@@ -63,7 +63,7 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
     return observe
 
 
-def unobserved(
+def missing_observations(
     instance: DagsterInstance, listing: Listing, width: Buckets, view: View, buckets: Iterable[int]
 ) -> list[dg.AssetObservation]:
     """Observations of a base table in the time of some buckets, where Dagster knows otherwise."""

@@ -128,9 +128,9 @@ def _of_map(
 ) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
-        with as_failures(), deployment.place("Dagster") as place:
+        with as_failures(), deployment.open("Dagster") as project:
             try:
-                return verdict(place.store.snapshot(view.name), place.clock()).result()
+                return verdict(project.store.snapshot(view.name), project.clock()).result()
             except UnknownView:
                 return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
 
@@ -147,10 +147,10 @@ def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         spark = getattr(context.resources, SPARK)
-        with as_failures(), deployment.place(f"Dagster run {context.run.run_id[:8]}", spark) as place:
+        with as_failures(), deployment.open(f"Dagster run {context.run.run_id[:8]}", spark) as project:
             # Beside a materialization it is made by the way, and should not cost more than that.
             sample = 1 if context.run.asset_selection else _SAMPLE
-            return matches_base(view, audit(place, view, sample)).result()
+            return matches_base(view, audit(project, view, sample)).result()
 
     return check
 

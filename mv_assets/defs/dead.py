@@ -12,7 +12,7 @@ from mv_assets.buckets import MINUTE
 from mv_assets.defs.deployment import identity
 from mv_assets.defs.names import PROJECT_TAG
 from mv_assets.defs.taken import assets_of, window_of
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.views.view import View
 
 # A run that lives does something within this time: it logs, or a heart beats. One that waits for a place in
@@ -23,7 +23,7 @@ _SILENT_MS = 15 * MINUTE
 def living(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
-    place: Place,
+    project: OpenProject,
     views: Collection[View],
     runs: Sequence[RunRecord],
     now: int,
@@ -32,13 +32,13 @@ def living(
     named, found = {dg.AssetKey(view.name): view for view in views}, list[RunRecord]()
     for record in runs:
         run, assets = record.dagster_run, assets_of(record.dagster_run, repository)
-        job = run.tags.get(PROJECT_TAG) == identity(place.catalog.project)
+        job = run.tags.get(PROJECT_TAG) == identity(project.catalog.project)
         ours = job or _is_ours(run, assets, named.keys())
         # A job of the launchpad may be about any view, another table's too.
-        others = place.catalog.views.values() if job else views
+        others = project.catalog.views.values() if job else views
         touched = [named[key] for key in assets & named.keys()] or list(others if ours else ())
         silent = bool(touched) and _is_silent(instance, record, now)
-        if not silent or any(_beats(place, view, run) for view in touched):
+        if not silent or any(_beats(project, view, run) for view in touched):
             found.append(record)
         elif ours:
             said = "its process is gone: no log and no heartbeat for a quarter of an hour"
@@ -63,12 +63,12 @@ def _is_silent(instance: DagsterInstance, record: RunRecord, now: int) -> bool:
     return not latest or now - int(latest[0].event_log_entry.timestamp * 1_000) >= _SILENT_MS
 
 
-def _beats(place: Place, view: View, run: DagsterRun) -> bool:
+def _beats(project: OpenProject, view: View, run: DagsterRun) -> bool:
     """Whether anybody works on the buckets of a run, or, if it has none, on the view or reads it."""
-    if view.name not in place.store.views():
+    if view.name not in project.store.views():
         return False
-    alive, window = place.registry.alive(view.name), window_of(view, run.tags)
+    alive, window = project.registry.alive(view.name), window_of(view, run.tags)
     if window is None:
-        return bool(alive) or place.leases.held(view.name)
-    attempts = place.store.snapshot(view.name, *window).attempts.values()
+        return bool(alive) or project.leases.held(view.name)
+    attempts = project.store.snapshot(view.name, *window).attempts.values()
     return any(attempt.generation in alive for attempt in attempts if attempt.generation is not None)

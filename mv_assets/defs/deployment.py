@@ -17,7 +17,7 @@ from mv_assets.engine.session import Engine
 from mv_assets.engine.starting import start
 from mv_assets.errors import MvError
 from mv_assets.project import Project, Spark
-from mv_assets.refresh.place import Place, place_of
+from mv_assets.refresh.opened import OpenProject, open_project
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
@@ -45,14 +45,14 @@ class Deployment:
         return self.produced_by.get(name) or dg.AssetKey(name)
 
     @contextmanager
-    def place(self, who: str, spark: SparkResource | None = None) -> Iterator[Place]:
-        """Where work is carried out; Spark is the resource's, which starts when it is first needed."""
+    def open(self, who: str, spark: SparkResource | None = None) -> Iterator[OpenProject]:
+        """All that work needs; Spark is the resource's, which starts when it is first needed."""
         declared = self.catalog.project.spark
-        engine = Engine(declared) if spark is None else Engine(declared, lambda _: session_of(spark))
+        engine = Engine(declared) if spark is None else Engine(declared, lambda _: _session_of(spark))
         store = Store(self.catalog.project.state)
         try:
             manager = PartitionManager(store, clock=self.shared(store), who=who)
-            yield place_of(self.catalog, store, manager, engine, self.now)
+            yield open_project(self.catalog, store, manager, engine, self.now)
         finally:
             store.close()
 
@@ -83,7 +83,7 @@ def identity(project: Project) -> str:
     return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 
-def session_of(spark: SparkResource) -> SparkSession:
+def _session_of(spark: SparkResource) -> SparkSession:
     session: SparkSession = spark.spark_session
     return session
 

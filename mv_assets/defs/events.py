@@ -13,7 +13,7 @@ from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state import health
 from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot
 from mv_assets.tables.fingerprint import fingerprint
@@ -57,13 +57,13 @@ def of_view(snapshot: Snapshot, now: int) -> Metadata:
     }
 
 
-def columns_of(place: Place, view: View, rows: Iterable[PartitionRow]) -> Metadata:
+def columns_of(project: OpenProject, view: View, rows: Iterable[PartitionRow]) -> Metadata:
     """The columns as the newest of some generations has them."""
     named = [row.generation for row in rows if row.generation is not None]
-    files = place.store.files(view.name, named[-1:])
+    files = project.store.files(view.name, named[-1:])
     for file in (file for found in files.values() for file in found):
         try:
-            with place.warehouse.open(file.path) as opened:
+            with project.warehouse.open(file.path) as opened:
                 schema = pq.read_schema(opened)
         except (OSError, pa.ArrowException, WarehouseUnusable):
             return {}

@@ -15,8 +15,8 @@ from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import SPARK
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.query.reading import rows_of
-from mv_assets.refresh.errand import Errand
-from mv_assets.refresh.piece import Result
+from mv_assets.refresh.result import Result
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state.model import PartitionRow
 from mv_assets.views.view import View
 
@@ -27,7 +27,7 @@ _MOST_REASONS = 20
 class Handover:
     """What an asset hands over: staged buckets, and where metadata of a partition goes."""
 
-    errand: Errand
+    refresh: TwoStepRefresh
     describe: Callable[[Mapping[str, Any], str], None]
 
 
@@ -41,21 +41,21 @@ class PartitionMapIOManager(dg.IOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Handover) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
         """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
-        with as_failures(), obj.errand:
-            results = obj.errand.commit()
-            described = _described(obj.errand, results)
+        with as_failures(), obj.refresh:
+            results = obj.refresh.commit()
+            described = _described(obj.refresh, results)
         missing = [result for result in results.values() if not result.done]
-        key = obj.errand.view.buckets.key
+        key = obj.refresh.view.buckets.key
         if not missing:
             for row, metadata in described:
                 obj.describe(metadata, key(row.bucket))
             return
         for row, metadata in described:
             told = events.materialization(
-                obj.errand.view, row, metadata, self._provenance(context, obj.errand.view)
+                obj.refresh.view, row, metadata, self._provenance(context, obj.refresh.view)
             )
             yield dg.DagsterEvent.asset_materialization(context.step_context, told)
-        raise _incomplete(obj.errand, results)
+        raise _incomplete(obj.refresh, results)
 
     def _provenance(self, context: dg.OutputContext, view: View) -> dict[str, str]:
         """What was read, as Dagster itself says of a range: what it knew when the step began."""
@@ -72,8 +72,8 @@ class PartitionMapIOManager(dg.IOManager):
         view = self._deployment.catalog.view(context.asset_key.path[-1])
         window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
         with as_failures():
-            place = self._held.enter_context(self._deployment.place("Dagster", self._spark))
-            return rows_of(place, self._held, view, window)
+            project = self._held.enter_context(self._deployment.open("Dagster", self._spark))
+            return rows_of(project, self._held, view, window)
 
 
 def _is_part(context: dg.InputContext) -> bool:
@@ -84,29 +84,31 @@ def _is_part(context: dg.InputContext) -> bool:
     return bool(context.has_asset_partitions and asked and by_time)
 
 
-def _described(errand: Errand, results: Mapping[int, Result]) -> list[tuple[PartitionRow, events.Metadata]]:
+def _described(
+    refresh: TwoStepRefresh, results: Mapping[int, Result]
+) -> list[tuple[PartitionRow, events.Metadata]]:
     """Metadata of each bucket that is done; the last of them has the view's as well."""
-    view, place = errand.view, errand.place
-    snapshot = place.store.snapshot(view.name)
+    view, project = refresh.view, refresh.project
+    snapshot = project.store.snapshot(view.name)
     done = [bucket for bucket, result in sorted(results.items()) if result.done]
     rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
     described = [(row, events.of_bucket(row, results[row.bucket].outcome.value)) for row in rows]
     if described:
-        described[-1][1].update(events.columns_of(place, view, rows))
-        described[-1][1].update(events.of_view(snapshot, place.clock()))
+        described[-1][1].update(events.columns_of(project, view, rows))
+        described[-1][1].update(events.of_view(snapshot, project.clock()))
     return described
 
 
-def _incomplete(errand: Errand, results: Mapping[int, Result]) -> dg.Failure:
+def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Failure:
     """Why a run did not bring all its buckets up to date, bucket by bucket."""
-    buckets = errand.view.buckets
+    buckets = refresh.view.buckets
     missing = [result for _, result in sorted(results.items()) if not result.done]
     lines = [
         f"- {buckets.key(result.bucket)} {result.outcome.value}: {result.reason or 'no reason known'}"
         for result in missing[:_MOST_REASONS]
     ]
     more = [f"- and {len(missing) - _MOST_REASONS} more"] if len(missing) > _MOST_REASONS else []
-    head = f"{len(missing)} of {len(results)} buckets of {errand.view.name} are not up to date:"
+    head = f"{len(missing)} of {len(results)} buckets of {refresh.view.name} are not up to date:"
     asks = "The sensor asks for them again when they are due."
     return dg.Failure(
         description="\n".join([head, *lines, *more, asks]),

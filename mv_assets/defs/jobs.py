@@ -15,12 +15,10 @@ from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
 from mv_assets.refresh.audit import audit
-from mv_assets.refresh.garbage import Garbage, Report
-from mv_assets.refresh.place import Place
-from mv_assets.refresh.refresher import Refresher
-from mv_assets.refresh.refresher import Report as Refreshed
+from mv_assets.refresh.garbage import Garbage, GcReport
+from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope, between, prepare
-from mv_assets.state.model import Outcome
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
@@ -85,26 +83,27 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_refresh", required_resource_keys={SPARK}, pool=POOL)
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
-        with as_failures(), _place(deployment, context) as place:
+        with as_failures(), _open(deployment, context) as project:
             buckets = between(view, config.first or None, config.last or None, deployment.now())
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
-                with place.engine.session():
-                    pass
-            prepare(place.manager, view, buckets, force=config.force, extend=config.extend)
+                project.engine.check()
+            prepare(project.manager, view, buckets, force=config.force, extend=config.extend)
             scope = Scope.of(view, buckets, config.max_bytes)
-            reports = Refresher(place, scope).run([view.name])
+            reports = Refresher(project, scope).run([view.name])
             for report in reports:
-                _tell(context, deployment, place, report)
+                _tell(context, deployment, project, report)
         _raise_if_wrong(reports)
 
     return refresh
 
 
-def _tell(context: dg.OpExecutionContext, deployment: Deployment, place: Place, report: Refreshed) -> None:
+def _tell(
+    context: dg.OpExecutionContext, deployment: Deployment, project: OpenProject, report: Report
+) -> None:
     """Report what a refresh committed as materializations of its view's asset."""
     view, key = report.view, report.view.buckets.key
-    rows = place.store.snapshot(view.name).rows if report.results else {}
+    rows = project.store.snapshot(view.name).rows if report.results else {}
     for bucket, result in sorted(report.results.items()):
         context.log.info("%s %s: %s", view.name, key(bucket), result.outcome.value)
         if result.outcome.wrote and bucket in rows:
@@ -115,14 +114,8 @@ def _tell(context: dg.OpExecutionContext, deployment: Deployment, place: Place, 
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
 
-def _raise_if_wrong(reports: list[Refreshed]) -> None:
-    wrong = [f"{report.view.name}: {report.error}" for report in reports if report.error is not None]
-    wrong += [
-        f"{report.view.name} {report.view.buckets.key(bucket)}: {result.reason}"
-        for report in reports
-        for bucket, result in sorted(report.results.items())
-        if result.outcome is Outcome.FAILED
-    ]
+def _raise_if_wrong(reports: list[Report]) -> None:
+    wrong = [what for report in reports for what in report.wrong]
     if wrong:
         raise dg.Failure("\n".join(wrong), allow_retries=False)
 
@@ -137,10 +130,10 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
         name = config.view.value
         if config.confirm != name:
             raise dg.Failure(f"nothing was dropped: write {name} into confirm as well", allow_retries=False)
-        with as_failures(), _place(deployment, context, spark=False) as place:
-            if name in place.store.views():
-                place.manager.drop(name, f"dropped by Dagster run {context.run.run_id[:8]}")
-                report = Garbage(place.store, place.manager, place.warehouse).collect(name)
+        with as_failures(), _open(deployment, context, spark=False) as project:
+            if name in project.store.views():
+                project.manager.drop(name, f"dropped by Dagster run {context.run.run_id[:8]}")
+                report = Garbage(project.store, project.manager, project.warehouse).collect(name)
                 _log(context, report)
             context.instance.wipe_assets([dg.AssetKey(name)])
             context.log.info("%s is dropped", name)
@@ -158,8 +151,8 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_audit", required_resource_keys={SPARK}, pool=POOL)
     def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
         view = deployment.catalog.view(config.view.value)
-        with as_failures(), _place(deployment, context) as place:
-            verdict = checks.matches_base(view, audit(place, view, config.sample or None))
+        with as_failures(), _open(deployment, context) as project:
+            verdict = checks.matches_base(view, audit(project, view, config.sample or None))
         context.instance.report_runless_asset_event(verdict.evaluation(view))
         if not verdict.passed:
             raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)
@@ -176,9 +169,9 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_collect")
     def collect(context: dg.OpExecutionContext, config: CollectGarbage) -> None:
         asked = [view.value for view in config.views]
-        with as_failures(), _place(deployment, context, spark=False) as place:
-            garbage = Garbage(place.store, place.manager, place.warehouse)
-            known = [name for name in place.store.views() if not asked or name in asked]
+        with as_failures(), _open(deployment, context, spark=False) as project:
+            garbage = Garbage(project.store, project.manager, project.warehouse)
+            known = [name for name in project.store.views() if not asked or name in asked]
             reports = [garbage.would(name) if config.dry_run else garbage.gc(name) for name in known]
         for report in reports:
             _log(context, report)
@@ -189,12 +182,12 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
     return collect
 
 
-def _log(context: dg.OpExecutionContext, report: Report) -> None:
+def _log(context: dg.OpExecutionContext, report: GcReport) -> None:
     size, copies = sum(report.deleted.values()), len(report.compacted)
     said = "%s: %s generations deleted, %s bytes; %s made by compaction"
     context.log.info(said, report.view, len(report.deleted), size, copies)
 
 
-def _place(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Any:
+def _open(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Any:
     resource = getattr(context.resources, SPARK) if spark else None
-    return deployment.place(f"Dagster run {context.run.run_id[:8]}", resource)
+    return deployment.open(f"Dagster run {context.run.run_id[:8]}", resource)

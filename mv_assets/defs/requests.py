@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster import DagsterInstance, RunRecord, RunsFilter
 
-from mv_assets.defs.names import VIEW_TAG, WORK_TAG
+from mv_assets.defs.names import FIRST_TAG, LAST_TAG, REASON_TAG, VIEW_TAG, WORK_TAG
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due, retry_delay
@@ -97,8 +97,8 @@ def request(asking: Asking, history: History) -> dg.RunRequest:
     """The run that is asked for."""
     view, key = asking.view, asking.view.buckets.key
     first, last = key(asking.buckets[0]), key(asking.buckets[-1])
-    tags = {WORK_TAG: asking.work, VIEW_TAG: view.name, "mv_assets/reason": asking.reason[:200]}
-    ranged = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    tags = {WORK_TAG: asking.work, VIEW_TAG: view.name, REASON_TAG: asking.reason[:200]}
+    ranged = {FIRST_TAG: first, LAST_TAG: last}
     return dg.RunRequest(
         run_key=f"{view.name} {first}..{last} {asking.work} {history.attempt}",
         asset_selection=[dg.AssetKey(view.name)],

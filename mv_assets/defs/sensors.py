@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from mv_assets.defs import checks, events
-from mv_assets.defs.base_tables import unobserved, width_of
+from mv_assets.defs.base_tables import missing_observations, width_of
 from mv_assets.defs.cursor import Memory
 from mv_assets.defs.dead import living
 from mv_assets.defs.deployment import Deployment
@@ -19,10 +19,9 @@ from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen,
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StillReading
 from mv_assets.refresh.executor import carry_out
-from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Plan
-from mv_assets.refresh.watch import News, Outlook, Watch
+from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import health
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
@@ -34,7 +33,7 @@ _MOST_OBSERVED = 200
 
 
 @dataclass(slots=True)
-class Tick:
+class _TickResult:
     """What one tick comes to."""
 
     memory: Memory
@@ -67,38 +66,36 @@ def table_sensor(
         description=f"Looks at the files of {table} and asks for buckets that are new or no longer match.",
     )
     def watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        with deployment.place(f"Dagster sensor watch_{table}") as place:
-            return Watching(context, deployment, place, views, starts).tick().result()
+        with deployment.open(f"Dagster sensor watch_{table}") as project:
+            return _Tick(context, deployment, project, views, starts).evaluate().result()
 
     return watch
 
 
-class Watching:
+class _Tick:
     """One tick. What goes wrong with one view is said of that view, and costs the others nothing."""
 
     def __init__(
         self,
         context: dg.SensorEvaluationContext,
         deployment: Deployment,
-        place: Place,
+        project: OpenProject,
         views: Sequence[View],
         starts: Mapping[str, int],
     ) -> None:
         self._context = context
         self._instance = context.instance
         self._deployment = deployment
-        self._place = place
+        self._project = project
         self._views = {view.name: view for view in views}
         self._starts = starts
-        self._tick = Tick(Memory.of(context.cursor))
+        self._result = _TickResult(Memory.of(context.cursor))
 
-    def tick(self) -> Tick:
-        place, repository, views = self._place, self._context.repository_def, list(self._views.values())
-        maps = Recorded(place.store, place.manager)
-        watch = Watch(place.catalog, place.tables, maps, place.clock, _within(_READING_S))
-        outlooks = watch.round(self._views)
+    def evaluate(self) -> _TickResult:
+        project, repository, views = self._project, self._context.repository_def, list(self._views.values())
+        outlooks = project.watch(_within(_READING_S)).round(self._views)
         now = self._deployment.now()
-        runs = living(self._instance, repository, place, views, unfinished(self._instance), now)
+        runs = living(self._instance, repository, project, views, unfinished(self._instance), now)
         claimed = taken(self._instance, repository, views, runs)
         for name, outlook in outlooks.items():
             view = self._views[name]
@@ -108,7 +105,7 @@ class Watching:
                 self._say(view, outlook)
             else:
                 self._go_on(view, outlook, claimed)
-        return self._tick
+        return self._result
 
     def _go_on(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         try:
@@ -122,7 +119,7 @@ class Watching:
 
     def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
         """Undo false alarms here and now."""
-        done = carry_out(self._place, outlook, plan.reverts)
+        done = carry_out(self._project, outlook, plan.reverts)
         return [result.bucket for _, results in done for result in results]
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
@@ -140,7 +137,7 @@ class Watching:
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
         for asking, history in asked:
             if self._has_partitions(known, asking):
-                self._tick.runs.append(request(asking, history))
+                self._result.runs.append(request(asking, history))
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         if before:
@@ -162,21 +159,23 @@ class Watching:
         for name, listing in news.sights.dimensions.items():
             told = events.observation(listing)
             version = (told.tags or {})[events.DATA_VERSION]
-            if name not in self._deployment.produced_by and self._tick.memory.observed.get(name) != version:
-                self._tick.memory.observed[name] = version
-                self._tick.events.append(told)
+            if name not in self._deployment.produced_by and self._result.memory.observed.get(name) != version:
+                self._result.memory.observed[name] = version
+                self._result.events.append(told)
         base = view.declared.base
         width = width_of(self._deployment, base)
-        if width is not None and base in self._place.tables and base not in self._deployment.produced_by:
+        if width is not None and base in self._project.tables and base not in self._deployment.produced_by:
             stale = list(health.stale(news.snapshot))
             buckets = [*touched, *stale[-_MOST_OBSERVED:]]
-            self._tick.events += unobserved(self._instance, news.sights.base, width, view, buckets)
+            self._result.events += missing_observations(
+                self._instance, news.sights.base, width, view, buckets
+            )
 
     def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
-        memory, header = self._tick.memory, outlook.header
+        memory, header = self._result.memory, outlook.header
         stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
-        fresh = checks.fresh(view, header, self._place.clock(), stall)
+        fresh = checks.fresh(view, header, self._project.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         troubles = () if outlook.news is None else outlook.news.snapshot.troubles
         occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {troubles or ''}"
@@ -186,21 +185,21 @@ class Watching:
             since = BEGIN
         if outlook.news is None and since == end and memory.checked.get(view.name) == occasion:
             return
-        snapshot = self._place.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
+        snapshot = self._project.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
         found, memory.told[view.name] = untold(
             self._instance, self._deployment, view, snapshot, since, claimed
         )
-        self._tick.events += found
+        self._result.events += found
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
         if self._tell_checks(view, verdicts, occasion) and stall is not None:
             self._context.log.warning("%s: %s", view.name, stall)
 
     def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""
-        if self._tick.memory.checked.get(view.name) == occasion:
+        if self._result.memory.checked.get(view.name) == occasion:
             return False
-        self._tick.memory.checked[view.name] = occasion
-        self._tick.events += [verdict.evaluation(view) for verdict in verdicts]
+        self._result.memory.checked[view.name] = occasion
+        self._result.events += [verdict.evaluation(view) for verdict in verdicts]
         return True
 
     def _say(self, view: View, error: MvError) -> None:
@@ -209,7 +208,7 @@ class Watching:
         self._tell_checks(view, [checks.unusable(error)], str(error))
 
     def _note(self, view: View, what: str) -> None:
-        self._tick.notes.append(f"{view.name}: {what}")
+        self._result.notes.append(f"{view.name}: {what}")
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

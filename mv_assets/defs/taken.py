@@ -10,7 +10,7 @@ import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord, RunsFilter
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
 
-from mv_assets.defs.names import WORK_TAG
+from mv_assets.defs.names import FIRST_TAG, LAST_TAG, PARTITION_TAG, WORK_TAG
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.errors import BucketError
 from mv_assets.views.view import View
@@ -22,9 +22,6 @@ _UNFINISHED = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
-_FIRST = "dagster/asset_partition_range_start"
-_LAST = "dagster/asset_partition_range_end"
-_ONE = "dagster/partition"
 
 Window = tuple[int, int]
 
@@ -85,7 +82,7 @@ def taken(
 
 def window_of(view: View, tags: Mapping[str, str]) -> Window | None:
     """The time that a run is about, if it is about one."""
-    first, last = tags.get(_FIRST, tags.get(_ONE)), tags.get(_LAST, tags.get(_ONE))
+    first, last = tags.get(FIRST_TAG, tags.get(PARTITION_TAG)), tags.get(LAST_TAG, tags.get(PARTITION_TAG))
     if first is None or last is None:
         return None
     try:

@@ -16,9 +16,9 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 from mv_assets.engine.files import quoted
 from mv_assets.state.model import BUCKET
 
-RELATIVE = 1e-9
+_RELATIVE = 1e-9
 # Sums that cancel out have no digits to compare.
-ABSOLUTE = 1e-9
+_ABSOLUTE = 1e-9
 _ROW, _SIDE = "_mv_row", "_mv_side"
 _FLOATS = (FloatType, DoubleType)
 
@@ -91,7 +91,7 @@ def _near(one: Column, other: Column) -> Column:
     largest = sql.greatest(sql.abs(one), sql.abs(other))
     # Spark holds NaN equal to itself and greater than infinity.
     finite = largest < sql.lit(float("inf"))
-    return (one == other) | (finite & (sql.abs(one - other) <= largest * RELATIVE + ABSOLUTE))
+    return (one == other) | (finite & (sql.abs(one - other) <= largest * _RELATIVE + _ABSOLUTE))
 
 
 def digest(value: Column, kind: DataType) -> Column:

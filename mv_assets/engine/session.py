@@ -88,8 +88,8 @@ class Engine:
             if self._spark is not None:
                 self._free.append(own)
 
-    def shared(self) -> SparkSession:
-        """Everybody's session, for what is read here and worked on elsewhere.
+    def check(self) -> None:
+        """See that work could begin.
 
         Raises:
             EngineRefused: Spark is set to overlook missing or damaged files.
@@ -98,6 +98,16 @@ class Engine:
         """
         with self.session():
             pass
+
+    def shared(self) -> SparkSession:
+        """Everybody's session, for what is read here and worked on elsewhere.
+
+        Raises:
+            EngineRefused: Spark is set to overlook missing or damaged files.
+            EngineUnavailable: Spark can't be started or reached.
+
+        """
+        self.check()
         if self._spark is None:
             raise EngineUnavailable("it was stopped")
         with spark_errors():

@@ -16,7 +16,7 @@ from mv_assets.query.planning import Planned, Planner
 from mv_assets.query.present import Maps, Present
 from mv_assets.query.served import Served
 from mv_assets.query.statement import Statement, statement_of
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.views.sql.canonical import NotPlain
 
 _TRIES = 3
@@ -42,9 +42,9 @@ class Question:
 class Answers:
     """Answers queries on a project."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._knowledge = Knowledge(place)
+    def __init__(self, project: OpenProject) -> None:
+        self._project = project
+        self._knowledge = Knowledge(project)
         self._maps: Maps = {}
 
     def answer(self, question: Question, spark: SparkSession | None = None) -> Answer:
@@ -68,10 +68,10 @@ class Answers:
 
     def present(self, held: ExitStack) -> Present:
         """The tables and maps as they are from now until `held` is closed."""
-        return Present(self._place, held, self._maps)
+        return Present(self._project, held, self._maps)
 
     def _statement(self, question: Question) -> Statement:
-        catalog = self._place.catalog
+        catalog = self._project.catalog
         statement = statement_of(question.text, [*catalog.tables, *catalog.views])
         tables = [name for name in statement.names if name in catalog.tables]
         if question.freshness is Freshness.STORED and tables:
@@ -82,7 +82,7 @@ class Answers:
         return statement
 
     def _session(self, spark: SparkSession | None) -> AbstractContextManager[SparkSession]:
-        return self._place.engine.session() if spark is None else nullcontext(spark)
+        return self._project.engine.session() if spark is None else nullcontext(spark)
 
     def _tried(self, question: Question, statement: Statement, spark: SparkSession) -> Answer:
         moved: _Moved | LeaseExpired | None = None
@@ -117,14 +117,20 @@ class Answers:
         return Answer(frame, planned.served)
 
     def _on_base_tables(self, statement: Statement) -> bool:
-        return all(name in self._place.catalog.tables for name in statement.names)
+        return all(name in self._project.catalog.tables for name in statement.names)
 
     def _planned(
         self, question: Question, statement: Statement, present: Present, spark: SparkSession, held: ExitStack
     ) -> Planned:
         with spark_errors():
             planner = Planner(
-                self._place, self._knowledge, present, spark, held, question.freshness, question.max_staleness
+                self._project,
+                self._knowledge,
+                present,
+                spark,
+                held,
+                question.freshness,
+                question.max_staleness,
             )
             return planner.plan(statement)
 

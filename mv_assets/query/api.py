@@ -22,7 +22,7 @@ from mv_assets.query.answering import Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.planning import UTC
 from mv_assets.query.statement import statement_of
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
@@ -143,7 +143,7 @@ def _prepared(spark: SparkSession, file: Path) -> _Ready:
     store = Store(catalog.project.state)
     manager = PartitionManager(store, clock=SharedClock(store), who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
-    return _Ready(catalog, Answers(place_of(catalog, store, manager, engine, clock)))
+    return _Ready(catalog, Answers(open_project(catalog, store, manager, engine, clock)))
 
 
 def _engine(spark: SparkSession, declared: Spark) -> Engine:

@@ -14,7 +14,7 @@ from mv_assets.query.present import Present
 from mv_assets.query.ranges import TimeOf
 from mv_assets.query.relations import Schemas
 from mv_assets.query.statement import Statement
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View, unseen
@@ -33,8 +33,8 @@ class Kinds:
 class Knowledge:
     """Kept from query to query, as long as the tables stay the same."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, project: OpenProject) -> None:
+        self._project = project
         self._columns = Memory[_Key, dict[str, str]]()
         self._offers = Memory[object, Offer | str]()
         self._kinds = Memory[object, Kinds]()
@@ -44,7 +44,7 @@ class Knowledge:
         """A table's columns and their types, at least those that the query mentions and a file has."""
         mentioned = frozenset(name.name.lower() for name in statement.tree.find_all(exp.Identifier))
         key = table, present.version(table), mentioned
-        return self._columns.get(key, lambda: self._place.tables[table].columns(mentioned) or {})
+        return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
 
     def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""
@@ -52,7 +52,7 @@ class Knowledge:
         if statement.takes_all:
             return columns
         mentioned = {name.name.lower() for name in statement.tree.find_all(exp.Identifier)}
-        time = self._place.catalog.tables[table].time_column
+        time = self._project.catalog.tables[table].time_column
         wanted = {name: kind for name, kind in columns.items() if name.lower() in mentioned}
         # Rows that nothing is asked of still have to be counted.
         return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
@@ -65,7 +65,7 @@ class Knowledge:
 
     def source(self, name: str, statement: Statement, present: Present) -> Source:
         """A table or view as its names are resolved."""
-        catalog = self._place.catalog
+        catalog = self._project.catalog
         if name in catalog.views:
             view = catalog.views[name]
             return Source(
@@ -77,7 +77,7 @@ class Knowledge:
 
     def time(self, name: str, statement: Statement, present: Present) -> TimeOf | None:
         """The time column of a table or view; None if it has none that is known."""
-        catalog = self._place.catalog
+        catalog = self._project.catalog
         if name in catalog.views:
             # A date and a timestamp at its midnight are compared alike.
             return TimeOf(name, catalog.views[name].declared.time_column, "timestamp_ntz")
@@ -92,7 +92,7 @@ class Knowledge:
     def candidates(self, table: str) -> list[View]:
         """Views on the table, and views on those."""
         found: list[View] = []
-        for view in self._place.catalog.views.values():
+        for view in self._project.catalog.views.values():
             if view.declared.base == table or view.declared.base in {each.name for each in found}:
                 found.append(view)
         return found
@@ -119,7 +119,7 @@ class Knowledge:
         return found
 
     def _offer(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> Offer:
-        catalog = self._place.catalog
+        catalog = self._project.catalog
         known = {
             **{name: unseen(table) for name, table in catalog.tables.items()},
             **{

@@ -20,7 +20,7 @@ from mv_assets.query.routing import Route, route
 from mv_assets.query.served import FromView, Served, counted
 from mv_assets.query.spans import joined
 from mv_assets.query.statement import Statement
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View
@@ -45,7 +45,7 @@ class Planner:
 
     def __init__(
         self,
-        place: Place,
+        project: OpenProject,
         knowledge: Knowledge,
         present: Present,
         spark: SparkSession,
@@ -53,17 +53,17 @@ class Planner:
         freshness: Freshness,
         max_staleness: int | None,
     ) -> None:
-        self._catalog = place.catalog
+        self._catalog = project.catalog
         self._knowledge = knowledge
         self._present = present
         self._freshness = freshness
-        self._relations = Relations(place, present, spark, held, knowledge.schemas)
+        self._relations = Relations(project, present, spark, held, knowledge.schemas)
         ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
         # Times that a query writes are those of its session's zone; where that is not UTC, no range is known.
         self._utc = str(spark.conf.get("spark.sql.session.timeZone")).lower() in UTC
         self._composer = Composer(knowledge, present, self._relations, ansi=ansi)
-        self._fitness = Fitness(place.catalog, place.store, present, freshness, max_staleness)
-        self._naming = Naming(place.catalog, place.store, present, self._fitness, self._relations)
+        self._fitness = Fitness(project.catalog, project.store, present, freshness, max_staleness)
+        self._naming = Naming(project.catalog, project.store, present, self._fitness, self._relations)
 
     def plan(self, statement: Statement) -> Planned:
         """Views first, if any can answer; what is not for them the base tables answer."""

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from mv_assets.buckets import Buckets
 from mv_assets.errors import BucketError, UnknownView
 from mv_assets.query.spans import AFTER, BEFORE, EVER, Span
-from mv_assets.refresh.again import relisted, replaced
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Snapshot
-from mv_assets.tables.listing import Glance, Listing
+from mv_assets.tables.listing import Glance, Listing, relisted, replaced
 
 # The last map that was read of each view, and its window.
 Maps = dict[str, tuple[Span, Snapshot]]
@@ -19,8 +18,8 @@ Maps = dict[str, tuple[Span, Snapshot]]
 class Present:
     """What is there now. Maps are pinned until `held` is closed, as far as they lie in the window."""
 
-    def __init__(self, place: Place, held: ExitStack, maps: Maps | None = None) -> None:
-        self._place = place
+    def __init__(self, project: OpenProject, held: ExitStack, maps: Maps | None = None) -> None:
+        self._project = project
         self._held = held
         self._maps = {} if maps is None else maps
         self._window = EVER
@@ -28,11 +27,11 @@ class Present:
         self._listings: dict[str, Listing] = {}
         self._snapshots: dict[str, Snapshot | None] = {}
         self._read: dict[str, set[str]] = {}
-        self.at = place.clock()
+        self.at = project.clock()
 
     def limit(self, window: Span) -> None:
         """Have maps read in a window only, in whole buckets of every view."""
-        self._window = _wide(window, [view.buckets for view in self._place.catalog.views.values()])
+        self._window = _wide(window, [view.buckets for view in self._project.catalog.views.values()])
 
     def unread(self, table: str) -> bool:
         """Whether the table, as far as it was listed, has files that may hold rows of any time."""
@@ -53,7 +52,7 @@ class Present:
 
     def _glance(self, table: str) -> Glance:
         if table not in self._glances:
-            self._glances[table] = self._place.tables[table].glance()
+            self._glances[table] = self._project.tables[table].glance()
         return self._glances[table]
 
     def snapshot(self, view: str) -> Snapshot | None:
@@ -63,7 +62,7 @@ class Present:
             window, known = self._maps.get(view, (None, None))
             known = known if window == self._window else None
             try:
-                pinned = self._held.enter_context(self._place.leases.pin(view, start, end, known))
+                pinned = self._held.enter_context(self._project.leases.pin(view, start, end, known))
             except UnknownView:
                 self._snapshots[view] = None
             else:
@@ -79,7 +78,7 @@ class Present:
         """A file that was read and is no longer the one that was listed: its table and its name."""
         for table, files in self._read.items():
             before = self.listing(table)
-            now = relisted(self._place.tables[table], before)
+            now = relisted(self._project.tables[table], before)
             if now is before:
                 continue
             # What has no range has no identity in a listing; when anything moved, it may be what did.

@@ -9,15 +9,16 @@ from pyspark.sql import DataFrame
 
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.files import quoted
-from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import NeverFilled, NotValid
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.views.view import View
 
 
-def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] | None = None) -> DataFrame:
+def rows_of(
+    project: OpenProject, held: ExitStack, view: View, window: tuple[int, int] | None = None
+) -> DataFrame:
     """The rows of a window of time, or (None) of all that is there, through W.
 
     Files stay until `held` is closed.
@@ -27,8 +28,8 @@ def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] |
         NeverFilled: the view has never had a row, so that not even its types are known.
 
     """
-    spark = place.engine.shared()
-    snapshot = held.enter_context(place.leases.pin(view.name)).snapshot
+    spark = project.engine.shared()
+    snapshot = held.enter_context(project.leases.pin(view.name)).snapshot
     wanted = _wanted(view, snapshot, window)
     # Where no bucket has rows, another one still tells the types.
     filled = [row for row in wanted if row.rows] or _newest_filled(snapshot)
@@ -36,8 +37,7 @@ def rows_of(place: Place, held: ExitStack, view: View, window: tuple[int, int] |
         raise NeverFilled(view.name)
     key = view.buckets.key
     rows = {key(row.bucket): row for row in (*wanted, *filled)}
-    files = place.store.files(view.name, {row.generation for row in rows.values() if row.generation})
-    reader = StoredReader(spark, place.warehouse.root, place.warehouse.open, rows, files, view.sql.columns)
+    reader = project.sources.stored(spark, view.name, rows, view.sql.columns)
     with spark_errors():
         reader.learn([key(row.bucket) for row in filled])
         schema = reader.schema(key(row.bucket) for row in filled)

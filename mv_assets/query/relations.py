@@ -15,14 +15,13 @@ from pyspark.sql.types import DataType, StructField, StructType
 from mv_assets.engine.columns import Types
 from mv_assets.engine.files import as_text, quoted, union
 from mv_assets.engine.readers import reader_of
-from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.types import widest
 from mv_assets.engine.windows import within
 from mv_assets.errors import Unreadable
 from mv_assets.query.memory import Memory
 from mv_assets.query.present import Present
 from mv_assets.query.spans import AFTER, BEFORE, Spans
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import PartitionRow
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import Unit
@@ -37,9 +36,9 @@ class Relations:
     """Makes the frames of one try of a query, in a session whose temporary names are its own."""
 
     def __init__(
-        self, place: Place, present: Present, spark: SparkSession, held: ExitStack, schemas: Schemas
+        self, project: OpenProject, present: Present, spark: SparkSession, held: ExitStack, schemas: Schemas
     ) -> None:
-        self._place = place
+        self._project = project
         self._schemas = schemas
         self._present = present
         self._spark = spark
@@ -90,10 +89,10 @@ class Relations:
 
         """
         listing = self._present.listing(table)
-        declared = self._place.catalog.tables[table]
+        declared = self._project.catalog.tables[table]
         time = declared.time_column
         wanted = dict.fromkeys([*columns, *([time] if time is not None and spans is not None else [])])
-        reader = reader_of(self._spark, self._place.tables[table], listing, wanted)
+        reader = reader_of(self._spark, self._project.tables[table], listing, wanted)
         files = _reached(listing, spans, nulls=nulls)
         unread = sorted(listing.unread) if spans is not None else []
         # Before anything is opened: what is gone by then has changed under the query.
@@ -150,12 +149,8 @@ class Relations:
         filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation and row.rows}
         if not filled:
             return None
-        files = self._place.store.files(
-            view.name, {row.generation for row in filled.values() if row.generation}
-        )
-        warehouse, names = self._place.warehouse, list(filled)
-        wanted = [*dict.fromkeys(columns)]
-        reader = StoredReader(self._spark, warehouse.root, warehouse.open, filled, files, {*wanted, time})
+        wanted, names = [*dict.fromkeys(columns)], list(filled)
+        reader = self._project.sources.stored(self._spark, view.name, filled, {*wanted, time})
         reader.learn(names)
         schema = reader.schema(names)
         found = reader.with_buckets(names, schema)

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mv_assets.errors import StateError
 from mv_assets.refresh.generations import Contents, new_generation
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Attempt, Declaration, Planned, SecondLook, Segment, Staged
 from mv_assets.state.rules import Decision
 
@@ -19,14 +19,16 @@ Compute = Callable[[str, Sequence[int]], Contents]
 class OpenAttempt:
     """Registered, and alive: its heart beats until it ends, one way or the other."""
 
-    def __init__(self, place: Place, view: Declaration, version: int, planned: Sequence[Planned]) -> None:
-        self._place = place
+    def __init__(
+        self, project: OpenProject, view: Declaration, version: int, planned: Sequence[Planned]
+    ) -> None:
+        self._project = project
         self._view = view
         self._attempt = Attempt(new_generation(), version, tuple(planned))
         self._contents = Contents()
         self._staged: dict[int, Staged] = {}
-        place.manager.register(view, self._attempt)
-        self._beats = place.registry.keep_alive(view.view, self._attempt.generation)
+        project.manager.register(view, self._attempt)
+        self._beats = project.registry.keep_alive(view.view, self._attempt.generation)
         self._beats.__enter__()
         self._ended = False
 
@@ -47,14 +49,14 @@ class OpenAttempt:
 
     def commit(self, look_again: Callable[[], SecondLook]) -> Mapping[int, tuple[Decision, Staged]]:
         """Make what was staged visible, or find out for each bucket why not."""
-        manager, files = self._place.manager, self._contents.files
+        manager, files = self._project.manager, self._contents.files
         decisions = manager.commit(self._view, self._attempt, self._staged, look_again, files)
         self._end()
         return {bucket: (decision, self._staged[bucket]) for bucket, decision in decisions.items()}
 
     def fail(self, error: str) -> None:
         """Record that the buckets can't be computed."""
-        self._place.manager.fail(self._view, self._attempt, dict.fromkeys(self.buckets, error))
+        self._project.manager.fail(self._view, self._attempt, dict.fromkeys(self.buckets, error))
         self._end()
 
     def abandon(self) -> None:
@@ -62,7 +64,7 @@ class OpenAttempt:
         if not self._ended:
             # If this can't be written either, the end of the heartbeat tells.
             with suppress(StateError):
-                self._place.manager.abandon(self._view.view, self._attempt)
+                self._project.manager.abandon(self._view.view, self._attempt)
             self._end()
 
     def _end(self) -> None:

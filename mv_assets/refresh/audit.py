@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mv_assets.errors import MvError, NotInForce
-from mv_assets.refresh.again import Again
 from mv_assets.refresh.damage import Damage, damaged
-from mv_assets.refresh.maps import Imagined
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.maps import ImaginedMaps
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.sights import Seen
-from mv_assets.refresh.watch import News, Observer, Watch
+from mv_assets.refresh.watch import News, Observer
+from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot
 from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
@@ -33,7 +33,7 @@ class Chosen:
 
 
 def audit(
-    place: Place,
+    project: OpenProject,
     view: View,
     most: int | None,
     *,
@@ -50,32 +50,32 @@ def audit(
         LeaseExpired: the lease on the view was lost, so nothing was concluded.
 
     """
-    if view.name not in place.store.views():
+    if view.name not in project.store.views():
         return []
-    header = place.store.pulse(view.name).header
+    header = project.store.pulse(view.name).header
     if header.definition != view.definition:
         raise NotInForce(view.name, view.definition, header.definition)
-    watch = Watch(place.catalog, place.tables, Imagined(place.store), place.clock, observer)
+    watch = project.watch(observer, maps=ImaginedMaps(project.store))
     outlook = watch.round([view.name], whole=True)[view.name]
     if isinstance(outlook, MvError):
         raise outlook
     if outlook.news is None:
         return []
     # By the clock, so that audits of a view at rest come by all its buckets in time.
-    chance = chance or random.Random(place.clock())  # noqa: S311 - a sample, no secret
-    return _Audit(place, view, outlook.news, progress).run(most, chance)
+    chance = chance or random.Random(project.clock())  # noqa: S311 - a sample, no secret
+    return _Audit(project, view, outlook.news, progress).run(most, chance)
 
 
 class _Audit:
-    def __init__(self, place: Place, view: View, news: News, progress: Progress) -> None:
-        self._place = place
+    def __init__(self, project: OpenProject, view: View, news: News, progress: Progress) -> None:
+        self._project = project
         self._view = view
         self._news = news
         self._progress = progress
 
     def run(self, most: int | None, chance: random.Random) -> list[Finding]:
         # What is found under a lease counts only once it turned out to have lasted.
-        with self._place.leases.pin(self._view.name) as pinned:
+        with self._project.leases.pin(self._view.name) as pinned:
             rows = _with_data(pinned.snapshot)
             asked = chosen(self._view, rows, self._news.seen, most, chance)
             compared, damage = self._found(rows, asked)
@@ -89,21 +89,21 @@ class _Audit:
     ) -> tuple[list[Finding], dict[str, Damage]]:
         """What comparing says, and which generations are damaged."""
         named = {name for bucket in (*asked.comparable, *asked.others) if (name := rows[bucket].generation)}
-        files = self._place.store.files(self._view.name, named)
-        damage = damaged(self._place.warehouse, sorted(named), files)
+        files = self._project.store.files(self._view.name, named)
+        damage = damaged(self._project.warehouse, sorted(named), files)
         sound = [bucket for bucket in asked.comparable if rows[bucket].generation not in damage]
         seen = {bucket: self._news.seen[bucket] for bucket in sound}
-        again = Recomputation(self._place, self._news.sights, seen, rows, files)
+        recomputed = Recomputation(self._project, self._news.sights, seen, rows, files)
         found = list[Finding]()
         self._progress(0, len(sound))
-        for findings in again.findings():
+        for findings in recomputed.findings():
             found += findings
             self._progress(len(found), len(sound))
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
             for bucket, why in asked.others.items()
         ]
-        return found, damage | again.damage
+        return found, damage | recomputed.damage
 
     def _unchanged(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings, without verdicts on buckets whose files or inputs changed since they were listed."""
@@ -112,9 +112,8 @@ class _Audit:
         ]
         if not judged:
             return list(findings)
-        view, place = self._view, self._place
         seen = {bucket: self._news.seen[bucket] for bucket in judged}
-        look = Again(view, self._news.sights, place.tables, place.store, place.clock).look(seen)
+        look = self._project.second_looks(self._news.sights).look(seen)
         same = {
             bucket
             for bucket, each in seen.items()
@@ -125,7 +124,7 @@ class _Audit:
 
     def _unmoved(self, rows: Mapping[int, PartitionRow], findings: Sequence[Finding]) -> list[Finding]:
         """The findings, without verdicts on what a bucket no longer holds."""
-        now = self._place.store.snapshot(self._view.name).rows
+        now = self._project.store.snapshot(self._view.name).rows
         return [
             each
             if each.bucket in now and now[each.bucket].token == rows[each.bucket].token
@@ -140,7 +139,7 @@ class _Audit:
             if each.wrong and not rows[each.bucket].forced:
                 reasons.setdefault(f"audit: {each.reason}", []).append(each.bucket)
         for reason, buckets in reasons.items():
-            self._place.manager.force(self._view.declaration, buckets, reason)
+            self._project.manager.force(self._view.declaration, buckets, reason)
 
 
 def chosen(
@@ -177,12 +176,8 @@ def _hindrance(view: View, row: PartitionRow, seen: Seen | None) -> str | None:
 
 def _with_data(snapshot: Snapshot) -> dict[int, PartitionRow]:
     """Rows that have something to compare, of the definition that could compute it."""
-    definition = snapshot.header.definition
-    return {
-        bucket: row
-        for bucket, row in snapshot.rows.items()
-        if row.inputs is not None and row.inputs.definition == definition
-    }
+    header = snapshot.header
+    return {bucket: row for bucket, row in snapshot.rows.items() if rules.committed(row, header)}
 
 
 def _of_damage(rows: Iterable[PartitionRow], damage: Mapping[str, Damage]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ _MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class Holding:
     """A generation, and the rows that name it."""
 
     generation: str
@@ -58,7 +58,7 @@ class Live:
 class Bundle:
     """Generations that become one."""
 
-    holdings: tuple[Live, ...]
+    holdings: tuple[Holding, ...]
 
     @property
     def generations(self) -> tuple[str, ...]:
@@ -81,10 +81,10 @@ class Bundle:
 class Compaction:
     """What of a view is to be copied, and of that what was, with the bytes of each copy.
 
-    `kept` are generations with types that no copy would keep. One piece's trouble does not stop the others.
+    `kept` are generations with types that no copy would keep. One bundle's trouble does not stop the others.
     """
 
-    pieces: list[Bundle] = field(default_factory=list)
+    bundles: list[Bundle] = field(default_factory=list)
     done: list[tuple[Bundle, int]] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     errors: list[MvError] = field(default_factory=list)
@@ -108,16 +108,16 @@ class Compactor:
         candidates = small if len(small) > _MANY else []
         dead = [holding for holding in holdings if holding.mostly_dead]
         shapes = self._shapes(view, [*dead, *(each for each in candidates if not each.mostly_dead)], found)
-        alike: dict[Shape, list[Live]] = {}
+        alike: dict[Shape, list[Holding]] = {}
         for holding in candidates:
             if holding.generation in shapes:
                 alike.setdefault(shapes[holding.generation], []).append(holding)
         for group in alike.values():
             if len(group) > _MANY:
-                found.pieces += _merges(group)
-        merged = {generation for piece in found.pieces for generation in piece.generations}
+                found.bundles += _merges(group)
+        merged = {generation for bundle in found.bundles for generation in bundle.generations}
         alone = shapes.keys() - merged
-        found.pieces += [Bundle((holding,)) for holding in dead if holding.generation in alone]
+        found.bundles += [Bundle((holding,)) for holding in dead if holding.generation in alone]
         return found
 
     def compact(self, view: str) -> Compaction:
@@ -126,8 +126,8 @@ class Compactor:
         try:
             with self.leases.pin(view) as pinned:
                 found = self.due(pinned.snapshot)
-                for piece in found.pieces:
-                    self._try(pinned.snapshot.header, piece, found)
+                for bundle in found.bundles:
+                    self._try(pinned.snapshot.header, bundle, found)
         except Fenced:
             # The view is defined otherwise since its map was read: the next gc sees it as it is.
             pass
@@ -135,54 +135,54 @@ class Compactor:
             found.errors.append(error)
         return found
 
-    def _try(self, header: Header, piece: Bundle, found: Compaction) -> None:
+    def _try(self, header: Header, bundle: Bundle, found: Compaction) -> None:
         try:
-            size = self._copy(header, piece)
+            size = self._copy(header, bundle)
         except (WarehouseUnusable, Miscounted) as error:
             found.errors.append(error)
         else:
             if size is not None:
-                found.done.append((piece, size))
+                found.done.append((bundle, size))
 
-    def _holdings(self, snapshot: Snapshot) -> list[Live]:
+    def _holdings(self, snapshot: Snapshot) -> list[Holding]:
         named: dict[str, list[PartitionRow]] = {}
         for row in snapshot.rows.values():
             if row.generation is not None:
                 named.setdefault(row.generation, []).append(row)
         files = self.store.files(snapshot.header.view, named)
-        return [Live(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
+        return [Holding(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
 
-    def _shapes(self, view: str, holdings: Iterable[Live], found: Compaction) -> dict[str, Shape]:
+    def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""
         shapes = {}
         for holding in holdings:
-            copies, seen = True, set[Shape]()
+            copies, own = True, set[Shape]()
             try:
                 with self._readable(view, [holding]):
                     for file in holding.files:
                         with self.warehouse.open(file.path) as opened:
                             footer = pq.ParquetFile(opened)
-                            seen.add(shape_of(footer))
+                            own.add(shape_of(footer))
                             copies = copies and copyable(footer)
             except WarehouseUnusable as error:
                 found.errors.append(error)
                 continue
-            if copies and len(seen) == 1:
-                shapes[holding.generation] = seen.pop()
+            if copies and len(own) == 1:
+                shapes[holding.generation] = own.pop()
             else:
                 found.kept.append(holding.generation)
         return shapes
 
-    def _copy(self, header: Header, piece: Bundle) -> int | None:
+    def _copy(self, header: Header, bundle: Bundle) -> int | None:
         """The bytes of the copy; None if no row names it, because all of them moved on meanwhile."""
         view, attempt = header.view, Attempt(new_generation(), header.version, ())
         self.manager.register(Declaration(view, header.definition, header.width, header.start), attempt)
         try:
             with self.registry.keep_alive(view, attempt.generation):
-                contents = self._written(view, attempt.generation, piece)
+                contents = self._written(view, attempt.generation, bundle)
                 copied = {
                     row.bucket: Copied(holding.generation, contents.bytes[row.bucket])
-                    for holding in piece.holdings
+                    for holding in bundle.holdings
                     for row in holding.rows
                 }
                 moved = self.manager.repoint(view, attempt.generation, copied, contents.files)
@@ -193,18 +193,18 @@ class Compactor:
             raise
         return sum(file.bytes for file in contents.files) if moved else None
 
-    def _written(self, view: str, generation: str, piece: Bundle) -> Contents:
+    def _written(self, view: str, generation: str, bundle: Bundle) -> Contents:
         """Write the copy, and read back what is in it."""
-        with self._readable(view, piece.holdings):
+        with self._readable(view, bundle.holdings):
             copy(
-                [source for holding in piece.holdings for source in holding.sources()],
+                [source for holding in bundle.holdings for source in holding.sources()],
                 self.warehouse.open,
                 lambda number: self.warehouse.create(f"{view}/{generation}/part-{number}.parquet"),
             )
         # Buckets without a row leave no file.
         there = self.warehouse.size(view, generation) is not None
         contents = self.warehouse.contents(view, generation) if there else Contents()
-        for holding in piece.holdings:
+        for holding in bundle.holdings:
             for row in holding.rows:
                 counted = contents.rows[row.bucket]
                 if counted != row.rows:
@@ -213,7 +213,7 @@ class Compactor:
         return contents
 
     @contextmanager
-    def _readable(self, view: str, holdings: Sequence[Live]) -> Iterator[None]:
+    def _readable(self, view: str, holdings: Sequence[Holding]) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -221,7 +221,7 @@ class Compactor:
             raise WarehouseUnusable(where, str(error)) from error
 
 
-def _merges(holdings: Iterable[Live]) -> list[Bundle]:
+def _merges(holdings: Iterable[Holding]) -> list[Bundle]:
     """Small generations, neighbours in time together."""
     in_time = sorted(holdings, key=lambda each: min(row.bucket for row in each.rows))
     together = portions(in_time, lambda each: (len(each.files), each.live_bytes))

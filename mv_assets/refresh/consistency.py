@@ -16,7 +16,7 @@ _MOST_BROKEN = 50
 Recorded = Mapping[int, Sequence[Segment]]
 
 
-def differing(snapshot: Snapshot, sights: Iterable[Seen], as_of: int) -> list[Seen]:
+def differing(snapshot: Snapshot, seen: Iterable[Seen], as_of: int) -> list[Seen]:
     """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
 
     Rows written after the map's version `as_of`, which was read before the tables, may know of more than
@@ -25,19 +25,19 @@ def differing(snapshot: Snapshot, sights: Iterable[Seen], as_of: int) -> list[Se
     """
     header, rows = snapshot.header, snapshot.rows
     found = []
-    for seen in sights:
-        row = rows.get(seen.bucket)
+    for each in seen:
+        row = rows.get(each.bucket)
         if row is not None and row.token > as_of:
             continue
-        if (row is not None and row.frozen) or rules.compare(row, header, seen.bucket, seen.sight):
-            found.append(seen)
+        if (row is not None and row.frozen) or rules.compare(row, header, each.bucket, each.sight):
+            found.append(each)
     return found
 
 
-def needs_recorded(snapshot: Snapshot, seen: Sequence[Seen]) -> list[int]:
+def needs_recorded(snapshot: Snapshot, found: Sequence[Seen]) -> list[int]:
     """Buckets whose recorded segments say more: their base differs, or they are frozen."""
     wanted = []
-    for each in seen:
+    for each in found:
         row, inputs = snapshot.rows.get(each.bucket), each.sight.inputs
         if row is None or row.inputs is None or inputs is None:
             continue
@@ -73,15 +73,15 @@ def look(
     )
 
 
-def imagined(snapshot: Snapshot, seen: Look) -> Snapshot:
+def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
     """The map as the manager would leave it after this look; for plans that write nothing."""
     header = snapshot.header
     rows = dict(snapshot.rows)
-    for bucket, mark in seen.marks.items():
+    for bucket, mark in look.marks.items():
         row = rules.mark(rows.get(bucket), header, bucket, mark)
         if row is not None:
             rows[bucket] = row
-    header = rules.see_source(header, seen.source_end)
+    header = rules.see_source(header, look.source_end)
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     return replace(snapshot, header=rules.climb(header, above), rows=rows)
 

@@ -25,8 +25,8 @@ _GROUP_ROWS = 1 << 20
 _FILE_BYTES = 512 << 20
 # Files that are read together are held in memory as they are, compressed.
 SMALL_BYTES = 8 << 20
-TOGETHER_BYTES = 128 << 20
-TOGETHER_FILES = 128
+_TOGETHER_BYTES = 128 << 20
+_TOGETHER_FILES = 128
 
 # All that tells a reader what a file's columns are: their types, and what Spark noted of them.
 Shape = tuple[str, tuple[tuple[bytes, bytes], ...]]
@@ -89,7 +89,7 @@ def portions(things: Iterable[T], amount: Callable[[T], tuple[int, int]]) -> Ite
             yield [thing]
             continue
         files, size = files + more_files, size + more_bytes
-        if portion and (files > TOGETHER_FILES or size > TOGETHER_BYTES):
+        if portion and (files > _TOGETHER_FILES or size > _TOGETHER_BYTES):
             yield portion
             portion, files, size = [], more_files, more_bytes
         portion.append(thing)

@@ -1,82 +1,87 @@
-"""A plan carried out, piece by piece, and what became of each bucket."""
+"""A plan carried out, work by work, and what became of each bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mv_assets.errors import EngineLost, MvError, OutOfSpace
-from mv_assets.refresh.again import Again
-from mv_assets.refresh.generations import new_generation
-from mv_assets.refresh.piece import Piece, Result
-from mv_assets.refresh.place import Place
+from mv_assets.errors import MvError
+from mv_assets.refresh.attempt import OpenAttempt
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Failing, Plan, Work
+from mv_assets.refresh.result import Result
+from mv_assets.refresh.second_look import SecondLooks
+from mv_assets.refresh.staging import Staging, Stops
 from mv_assets.refresh.watch import News, Outlook
-from mv_assets.state.model import Attempt, Doing, Outcome
+from mv_assets.state.model import Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
 
 
 def carry_out(
-    place: Place,
+    project: OpenProject,
     outlook: Outlook,
     plan: Plan,
     begins: Callable[[View, Work], None] = lambda _view, _work: None,
 ) -> Iterator[tuple[Work, list[Result]]]:
-    """Do what a plan asks for, one piece after the other.
+    """Do what a plan asks for, one work after the other.
 
     Raises:
         EngineLost: Spark went away.
-        OutOfSpace: in the end, if a piece had no room; at once if a second one has none.
+        OutOfSpace: in the end, if one had no room; at once if a second one has none.
 
     """
     if outlook.news is None:
         return
     view = outlook.view.name
     try:
-        yield from _carried_out(place, outlook.view, outlook.news, plan, begins)
+        yield from _carried_out(project, outlook.view, outlook.news, plan, begins)
     except MvError as error:
-        place.troubles.note(Doing.WORK, {view: error})
+        project.troubles.note(Doing.WORK, {view: error})
         raise
     if any(work.operation is not Due.REVERT for work in plan.work):
-        place.troubles.note(Doing.WORK, {view: None})
+        project.troubles.note(Doing.WORK, {view: None})
 
 
 def _carried_out(
-    place: Place, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
+    project: OpenProject, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
 ) -> Iterator[tuple[Work, list[Result]]]:
-    full: OutOfSpace | None = None
-    again = Again(view, news.sights, place.tables, place.store, place.clock)
+    stops = Stops()
+    second_looks = project.second_looks(news.sights)
     for work in plan.work:
         begins(view, work)
         if work.operation is Due.REVERT:
-            yield work, _revert(place, news, again, work)
+            yield work, _revert(project, news, second_looks, work)
         else:
-            with Piece(place, news, again, plan.version, work) as piece:
-                piece.stage()
-                yield work, piece.commit()
-                if isinstance(piece.stopped, EngineLost) or (piece.stopped and full):
-                    raise piece.stopped
-                full = piece.stopped or full
+            with Staging(project, news, second_looks, plan.version, work) as staging:
+                staging.stage()
+                yield work, staging.commit()
+                if staging.stopped is not None and stops.the_rest(staging.stopped):
+                    raise staging.stopped
     for error in dict.fromkeys(failing.error for failing in plan.failing):
-        yield _fail(place, view, plan.version, [each for each in plan.failing if each.error == error])
-    if full is not None:
-        raise full
+        yield _fail(project, view, plan.version, [each for each in plan.failing if each.error == error])
+    if stops.full is not None:
+        raise stops.full
 
 
-def _revert(place: Place, news: News, again: Again, work: Work) -> list[Result]:
+def _revert(project: OpenProject, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
     view, buckets = news.sights.view.declaration, [planned.bucket for planned in work.buckets]
-    seen = again.look({bucket: news.seen[bucket] for bucket in buckets})
-    reverted = place.manager.revert(view, seen.sights)
+    second_look = second_looks.look({bucket: news.seen[bucket] for bucket in buckets})
+    reverted = project.manager.revert(view, second_look.sights)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 
 
-def _fail(place: Place, view: View, version: int, failing: Sequence[Failing]) -> tuple[Work, list[Result]]:
+def _fail(
+    project: OpenProject, view: View, version: int, failing: Sequence[Failing]
+) -> tuple[Work, list[Result]]:
     """Record what is known beforehand to fail, as an attempt like any other: it backs off."""
     planned, error = tuple(each.planned for each in failing), failing[0].error
-    attempt = Attempt(new_generation(), version, planned)
-    place.manager.register(view.declaration, attempt)
-    place.manager.fail(view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
+    attempt = OpenAttempt(project, view.declaration, version, planned)
+    try:
+        attempt.fail(error)
+    finally:
+        # Where that could not be written, its heart must not go on beating.
+        attempt.abandon()
     results = [
         Result(
             each.bucket,

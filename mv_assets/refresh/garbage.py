@@ -21,7 +21,7 @@ _LATE_MS = DAY
 
 
 @dataclass(slots=True)
-class Report:
+class GcReport:
     """What gc did for one view, or would do: generations with the bytes of each, copies with theirs."""
 
     view: str
@@ -59,7 +59,7 @@ class Garbage:
             store, manager, warehouse, self._registry, leases or Leases(store, who="mv-assets gc")
         )
 
-    def gc(self, view: str) -> Report:
+    def gc(self, view: str) -> GcReport:
         """Delete what is garbage, compact the rest, and delete what that left."""
         report = self.collect(view)
         compaction = self._compactor.compact(view)
@@ -71,44 +71,44 @@ class Garbage:
             report.errors += [error for error in again.errors if str(error) not in map(str, report.errors)]
         return report
 
-    def collect(self, view: str) -> Report:
+    def collect(self, view: str) -> GcReport:
         """Delete what is garbage.
 
         What is doomed stays so until it is deleted, whoever crashes in between: the next gc goes on.
         """
-        report = Report(view)
+        report = GcReport(view)
         with report.noting():
             for generation in self._registry.doom(view):
                 with report.noting():
                     self._delete(generation, report)
         return report
 
-    def would(self, view: str) -> Report:
+    def would(self, view: str) -> GcReport:
         """What `gc` would do. Nothing is written and nothing deleted."""
-        report = Report(view)
+        report = GcReport(view)
         with report.noting():
             report.deleted = self._sizes(self._registry.garbage(view), report)
             compaction = self._compactor.due(self._store.snapshot(view))
-            report.compacted = [(piece, piece.live_bytes) for piece in compaction.pieces]
+            report.compacted = [(bundle, bundle.live_bytes) for bundle in compaction.bundles]
             report.kept = compaction.kept
             report.errors += compaction.errors
         return report
 
-    def held(self, view: str) -> Report:
+    def held(self, view: str) -> GcReport:
         """Generations that no row names, but somebody may still need, as `deleted` later."""
-        report = Report(view)
+        report = GcReport(view)
         with report.noting():
             report.deleted = self._sizes(self._registry.held(view), report)
         return report
 
-    def _delete(self, generation: Generation, report: Report) -> None:
+    def _delete(self, generation: Generation, report: GcReport) -> None:
         size = self._warehouse.size(generation.view, generation.id)
         if size is not None:
             self._warehouse.delete(generation.view, generation.id)
             report.deleted[generation.id] = size
         self._registry.forget(generation.view, generation.id, silent_ms=_LATE_MS)
 
-    def _sizes(self, generations: Iterable[Generation], report: Report) -> dict[str, int]:
+    def _sizes(self, generations: Iterable[Generation], report: GcReport) -> dict[str, int]:
         found = {}
         for generation in generations:
             with report.noting():

@@ -49,7 +49,7 @@ class Maps(Protocol):
         ...
 
 
-class Recorded:
+class StoredMaps:
     """The maps themselves: a look is written."""
 
     def __init__(self, store: Store, manager: PartitionManager) -> None:
@@ -85,7 +85,7 @@ class Recorded:
         troubles.note_all({Doing.LOOK: looks, Doing.WORK: dict.fromkeys(at_rest)})
 
 
-class Imagined:
+class ImaginedMaps:
     """Copies of the maps: nothing is written. Without a store, the state is still empty."""
 
     def __init__(self, store: Store | None) -> None:

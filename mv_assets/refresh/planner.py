@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from mv_assets.buckets import Buckets, iso
+from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.refresh import merging
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen
@@ -74,6 +74,18 @@ class Plan:
         """Of all this, the false alarms to undo, for which nothing is computed."""
         return Plan(self.version, tuple(work for work in self.work if work.operation is Due.REVERT))
 
+    def narrowed(self, keep: Callable[[int], bool]) -> Plan:
+        """Of all this, what is about the buckets to keep. The bytes of work that is cut stay as they were."""
+        works = [
+            replace(each, buckets=tuple(p for p in each.buckets if keep(p.bucket))) for each in self.work
+        ]
+        return Plan(
+            self.version,
+            tuple(work for work in works if work.buckets),
+            tuple(each for each in self.failing if keep(each.planned.bucket)),
+            tuple(each for each in self.waiting if keep(each.bucket)),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -112,6 +124,18 @@ def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
     return latest is None or pulse.header.buckets.next(pulse.look.rest.vacant) > latest
 
 
+def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
+    """Why a bucket that has no row is not to be computed now."""
+    end = header.buckets.next(bucket)
+    if bucket < header.start:
+        start = header.buckets.key(header.start)
+        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
+    if end > now - limits.buffer:
+        return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
+    known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
+    return f"it ends at {iso(end)}, and {base} is known to have {known}"
+
+
 def plan(situation: Situation) -> Plan:
     """Reverts, then repairs with the newest first, then appends with the oldest first."""
     waiting: list[Waiting] = []
@@ -125,15 +149,15 @@ def plan(situation: Situation) -> Plan:
             failing.append(decided)
         elif decided is not None:
             ready[decided.due].append(decided)
-    reverts = _pieces(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
+    reverts = _works(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
     most_buckets = situation.limits.max_buckets_per_run
     repairs = [
-        piece for due in (Due.DELETE, Due.OVERWRITE) for piece in _pieces(situation, ready[due], most_buckets)
+        work for due in (Due.DELETE, Due.OVERWRITE) for work in _works(situation, ready[due], most_buckets)
     ]
-    repairs.sort(key=lambda piece: piece.buckets[-1].bucket, reverse=True)
-    appends = _pieces(situation, ready[Due.APPEND], most_buckets)
-    work = (*reverts, *repairs, *appends)
-    return Plan(situation.snapshot.header.version, work, tuple(failing), tuple(waiting))
+    repairs.sort(key=lambda work: work.buckets[-1].bucket, reverse=True)
+    appends = _works(situation, ready[Due.APPEND], most_buckets)
+    works = (*reverts, *repairs, *appends)
+    return Plan(situation.snapshot.header.version, works, tuple(failing), tuple(waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +214,7 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> i
     return min(max(recent) + limits.settle, first + limits.settle_at_most)
 
 
-def _pieces(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+def _works(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
     known = situation.additions
     for run in _runs(ready, situation.snapshot.header.buckets, most):
         members = {each.planned.bucket: each.members for each in run}

@@ -16,7 +16,7 @@ from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.refresh.computing import Computation
 from mv_assets.refresh.damage import Damage, Files, unreadable
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state.model import BUCKET, PartitionRow
 
@@ -53,13 +53,13 @@ class Recomputation:
 
     def __init__(
         self,
-        place: Place,
+        project: OpenProject,
         sights: Sights,
         seen: Mapping[int, Seen],
         rows: Mapping[int, PartitionRow],
         files: Files,
     ) -> None:
-        self._place = place
+        self._project = project
         self._sights = sights
         self._seen = seen
         self._rows = rows
@@ -75,16 +75,15 @@ class Recomputation:
             yield [self._without_files(bucket) for bucket in empty]
         if full:
             with ExitStack() as held:
-                spark = held.enter_context(self._place.engine.session())
-                computation = self._place.sources.computation(held, spark, self._sights, full)
+                spark = held.enter_context(self._project.engine.session())
+                computation = self._project.sources.computation(held, spark, self._sights, full)
                 groups = computation.groups(list(full))
                 yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
                 yield [self._without_files(bucket) for bucket in groups.empty]
-                key, warehouse = self._sights.view.buckets.key, self._place.warehouse
-                keyed = {key(bucket): self._rows[bucket] for bucket in full}
-                columns = self._sights.view.sql.columns
-                stored = StoredReader(spark, warehouse.root, warehouse.open, keyed, self._files, columns)
-                most = self._sights.view.declared.max_buckets_per_run
+                view = self._sights.view
+                keyed = {view.buckets.key(bucket): self._rows[bucket] for bucket in full}
+                stored = self._project.sources.stored(spark, view.name, keyed, view.sql.columns)
+                most = view.declared.max_buckets_per_run
                 for group in groups.alike:
                     compare = partial(self._compare, computation, stored, group.schema)
                     for at in range(0, len(group.buckets), most):
@@ -126,7 +125,7 @@ class Recomputation:
         self, buckets: Sequence[int], compare: Compare, read: Read, error: JobFailed | Unreadable
     ) -> list[Finding]:
         named = {name for bucket in buckets if (name := self._rows[bucket].generation)}
-        damage = unreadable(self._place.warehouse, sorted(named), self._files)
+        damage = unreadable(self._project.warehouse, sorted(named), self._files)
         if not damage and len(buckets) == 1:
             damage = self._unreadable_to_spark(buckets[0], read)
         self.damage |= damage

@@ -11,13 +11,13 @@ from typing import Protocol
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
-from mv_assets.refresh.maps import Recorded
-from mv_assets.refresh.piece import Result
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
-from mv_assets.refresh.watch import Observer, Outlook, Watch
-from mv_assets.state.model import Planned
+from mv_assets.refresh.watch import Observer, Outlook
+from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
@@ -37,6 +37,16 @@ class Report:
     results: dict[int, Result] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     error: MvError | None = None
+
+    @property
+    def wrong(self) -> list[str]:
+        """What a person should see to: the view's error, and each bucket whose last attempt failed."""
+        name, key = self.view.name, self.view.buckets.key
+        # One that backs off was not tried here, and is as wrong as if it had been.
+        failed = {each.bucket: each.reason for each in self.waiting if each.failed}
+        failed |= {b: str(each.reason) for b, each in self.results.items() if each.outcome is Outcome.FAILED}
+        buckets = [f"{name} {key(bucket)}: {why}" for bucket, why in sorted(failed.items())]
+        return buckets if self.error is None else [f"{name}: {self.error}", *buckets]
 
 
 class Progress(Protocol):
@@ -65,25 +75,22 @@ class Refresher:
 
     def __init__(
         self,
-        place: Place,
+        project: OpenProject,
         scope: Scope | None = None,
         *,
         progress: Progress | None = None,
         observer: Observer = lambda _table: unobserved,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        maps = Recorded(place.store, place.manager)
-        self._place = place
+        self._project = project
         self._scope = scope or Scope()
         self._progress = progress or Unwatched()
-        self._sleep = sleep
-        self._watch = Watch(place.catalog, place.tables, maps, place.clock, observer)
+        self._watch = project.watch(observer)
         self._reports: dict[str, Report] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
         self._read = 0
         self._losses = 0
-        self._patience = 0
-        self._waits_since: int | None = None
+        self._patience = Patience(project.clock, sleep)
         self._unavailable: EngineUnavailable | None = None
 
     def run(self, names: Iterable[str] | None = None) -> list[Report]:
@@ -98,49 +105,47 @@ class Refresher:
 
     def _plan(self, found: tuple[str, Outlook | MvError]) -> tuple[Outlook, Plan] | None:
         name, outlook = found
-        report = self._reports.setdefault(name, Report(self._place.catalog.view(name)))
+        report = self._reports.setdefault(name, Report(self._project.catalog.view(name)))
         if isinstance(outlook, MvError):
             report.error = outlook
         if isinstance(outlook, MvError) or report.error is not None:
             return None
-        if outlook.news is not None:
-            self._patience = max(self._patience, 2 * outlook.news.limits.settle_at_most)
+        self._patience.allow(outlook.limits)
         plan = self._narrowed(outlook, outlook.plan())
         report.waiting = plan.waiting
         return outlook, plan
 
     def _narrowed(self, outlook: Outlook, plan: Plan) -> Plan:
         """What of a plan was asked for and may still be done in this refresh."""
-        view, scope = outlook.view, self._scope
-        failing = [each for each in plan.failing if self._may(view, each.planned.bucket)]
-        waiting = [each for each in plan.waiting if scope.holds(view, each.bucket)]
-        work: list[Work] = []
-        for piece in plan.work:
-            allowed, left = self._allowed(outlook, piece)
+        view = outlook.view
+        asked = plan.narrowed(lambda bucket: self._scope.holds(view, bucket))
+        possible = asked.narrowed(lambda bucket: self._may_try(view, bucket))
+        kept, waiting = list[Work](), list(asked.waiting)
+        for work in possible.work:
+            allowed, left = self._allowed(outlook, work)
             waiting += [Waiting(planned.bucket, _LEFT) for planned in left]
             if allowed.buckets:
-                work.append(allowed)
-        return replace(plan, work=tuple(work), failing=tuple(failing), waiting=tuple(waiting))
+                kept.append(allowed)
+        return replace(possible, work=tuple(kept), waiting=tuple(waiting))
 
-    def _allowed(self, outlook: Outlook, piece: Work) -> tuple[Work, Sequence[Planned]]:
-        """As many of a piece's buckets as may be read, from the first on, and the others."""
-        asked = [planned for planned in piece.buckets if self._may(outlook.view, planned.bucket)]
-        size, most = self._size(outlook, piece, asked), self._scope.max_bytes
-        kept = len(asked)
+    def _allowed(self, outlook: Outlook, work: Work) -> tuple[Work, Sequence[Planned]]:
+        """As many of the work's buckets as may be read, from the first on, and the others."""
+        buckets, most = work.buckets, self._scope.max_bytes
+        size, kept = self._size(outlook, work, buckets), len(buckets)
         while most is not None and kept and self._read + size > most:
             kept -= 1
-            size = self._size(outlook, piece, asked[:kept])
+            size = self._size(outlook, work, buckets[:kept])
         self._read += size
-        return replace(piece, buckets=tuple(asked[:kept]), bytes=size), asked[kept:]
+        return replace(work, buckets=buckets[:kept], bytes=size), buckets[kept:]
 
-    def _size(self, outlook: Outlook, piece: Work, buckets: Sequence[Planned]) -> int:
-        if outlook.news is None or piece.operation in (Due.REVERT, Due.DELETE):
+    def _size(self, outlook: Outlook, work: Work, buckets: Sequence[Planned]) -> int:
+        if outlook.news is None or work.operation in (Due.REVERT, Due.DELETE):
             return 0
         members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
-        return planner.to_read(outlook.news.sights.base, members, piece.additions)
+        return planner.to_read(outlook.news.sights.base, members, work.additions)
 
-    def _may(self, view: View, bucket: int) -> bool:
-        return self._scope.holds(view, bucket) and self._tries[view.name, bucket] < _TRIES
+    def _may_try(self, view: View, bucket: int) -> bool:
+        return self._tries[view.name, bucket] < _TRIES
 
     def _carry_out(self, outlook: Outlook, plan: Plan) -> bool:
         """Do the work; whether there was any."""
@@ -149,7 +154,7 @@ class Refresher:
             report.error = self._unavailable
             return False
         try:
-            for work, results in carry_out(self._place, outlook, plan, self._progress.begins):
+            for work, results in carry_out(self._project, outlook, plan, self._progress.begins):
                 for result in results:
                     report.results[result.bucket] = result
                     self._tries[view.name, result.bucket] += result.tried
@@ -166,18 +171,9 @@ class Refresher:
         return bool(plan.work or plan.failing)
 
     def _wait(self) -> bool:
-        """Give files that are still arriving the little time they need to settle; whether there were any."""
-        until = [
-            waiting.until
+        return self._patience.wait(
+            waiting
             for report in self._reports.values()
             for waiting in report.waiting
-            if waiting.until is not None and report.error is None and self._may(report.view, waiting.bucket)
-        ]
-        now = self._place.clock()
-        self._waits_since = now if self._waits_since is None else self._waits_since
-        # Files that have not settled by then never will; they are left for another refresh.
-        if not until or now - self._waits_since > self._patience:
-            return False
-        # Not longer, however far the clock was set back meanwhile.
-        self._sleep(min(max(min(until) - now, 0), self._patience) / 1_000)
-        return True
+            if report.error is None and self._may_try(report.view, waiting.bucket)
+        )

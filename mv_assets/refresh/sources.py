@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -51,10 +51,17 @@ class Sources:
         sizes = {names[at]: sights.base.sizes[at] for each in seen.values() for at in each.members}
         time, reader = self._base(held, spark, view, sights.base, list(seen))
         added = {bucket: [names[at] for at in each.added] for bucket, (_, each) in (merging or {}).items()}
-        stored = self._stored(held, spark, view, [row for row, _ in merging.values()]) if merging else None
+        stored = self._merged(held, spark, view, [row for row, _ in merging.values()]) if merging else None
         base = Base(sights.base.table, time, reader, files, sizes, added, stored)
         held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
         return Computation(spark, view, base, self._dimensions(spark, sights))
+
+    def stored(
+        self, spark: SparkSession, view: str, rows: Mapping[str, PartitionRow], wanted: Iterable[str]
+    ) -> StoredReader:
+        """What rows of a view's map name, each by its key."""
+        files = self.store.files(view, {row.generation for row in rows.values() if row.generation})
+        return StoredReader(spark, self.warehouse.root, self.warehouse.open, rows, files, wanted)
 
     def _base(
         self, held: ExitStack, spark: SparkSession, view: View, listing: Listing, buckets: Sequence[int]
@@ -73,11 +80,9 @@ class Sources:
         content = dict(zip(listing.names, listing.crcs, strict=True))
         keyed = {upstream.buckets.key(row.bucket): row for row in rows}
         as_listed = {key: row for key, row in keyed.items() if row.content == content.get(key)}
-        files = self.store.files(name, {row.generation for row in as_listed.values() if row.generation})
-        root, open_file = self.warehouse.root, self.warehouse.open
-        return time, StoredReader(spark, root, open_file, as_listed, files, wanted)
+        return time, self.stored(spark, name, as_listed, wanted)
 
-    def _stored(
+    def _merged(
         self, held: ExitStack, spark: SparkSession, view: View, rows: Sequence[PartitionRow]
     ) -> StoredReader:
         """What is stored of the view's own buckets, as far as it is what those rows name."""
@@ -87,9 +92,8 @@ class Sources:
         ).snapshot.rows
         content = {row.bucket: row.content for row in rows}
         same = [row for bucket, row in pinned.items() if bucket in content and row.content == content[bucket]]
-        files = self.store.files(view.name, {row.generation for row in same if row.generation})
         keyed = {view.buckets.key(row.bucket): row for row in same}
-        found = StoredReader(spark, self.warehouse.root, self.warehouse.open, keyed, files, view.sql.columns)
+        found = self.stored(spark, view.name, keyed, view.sql.columns)
         found.learn(list(keyed))
         return found
 

@@ -35,7 +35,6 @@ class News:
     snapshot: Snapshot
     sights: Sights
     seen: Mapping[int, Seen]
-    limits: Limits
     # Generations that are being staged.
     alive: frozenset[str]
     # By bucket, files that can be merged into its rows.
@@ -48,6 +47,7 @@ class Outlook:
 
     view: View
     header: Header
+    limits: Limits
     at: int
     news: News | None = None
 
@@ -62,20 +62,28 @@ class Outlook:
         if self.news is None:
             return Plan(self.header.version)
         news = self.news
-        end = news.sights.source_end(self.at)
-        recent = news.sights.dimensions_changed(self.at, news.limits.settle_at_most)
+        recent = news.sights.dimensions_changed(self.at, self.limits.settle_at_most)
         situation = Situation(
             snapshot=news.snapshot,
             seen=news.seen,
             base=news.sights.base,
-            limits=news.limits,
+            limits=self.limits,
             now=self.at,
-            source_end=end,
+            source_end=self._source_end,
             alive=news.alive,
             others_changed=recent,
             additions=news.additions,
         )
         return planner.plan(situation)
+
+    def not_due(self, bucket: int) -> str:
+        """Why a bucket that has no row is in no plan."""
+        base = self.view.declared.base
+        return planner.not_due(self.header, self.limits, base, self._source_end, self.at, bucket)
+
+    @property
+    def _source_end(self) -> int | None:
+        return self.header.source_end if self.news is None else self.news.sights.source_end(self.at)
 
 
 class Watch:
@@ -132,7 +140,7 @@ class Watch:
         version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
         if idle and not whole and planner.nothing_due(pulse, limits, now):
-            return Outlook(view, pulse.header, now)
+            return Outlook(view, pulse.header, limits, now)
         # Before the map: an attempt that ends in between is then seen by what it committed.
         alive = self._maps.alive(view.name)
         snapshot = self._snapshot(view.name)
@@ -146,8 +154,8 @@ class Watch:
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
-        news = News(snapshot, sights, seen, limits, alive, self._additions(view, snapshot, sights, seen))
-        return Outlook(view, snapshot.header, now, news)
+        news = News(snapshot, sights, seen, alive, self._additions(view, snapshot, sights, seen))
+        return Outlook(view, snapshot.header, limits, now, news)
 
     def _look(
         self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int

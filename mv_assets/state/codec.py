@@ -84,7 +84,7 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
         "bucket": value.bucket,
         "state": value.state.value,
         "token": value.token,
-        "inputs": inputs_text(value.inputs),
+        "inputs": _inputs_text(value.inputs),
         "generation": value.generation,
         "content": value.content,
         "rows": value.rows,
@@ -108,7 +108,7 @@ def inputs(text: str | None) -> Inputs | None:
     )
 
 
-def inputs_text(value: Inputs | None) -> str | None:
+def _inputs_text(value: Inputs | None) -> str | None:
     if value is None:
         return None
     return _json(
@@ -176,7 +176,7 @@ def attempt_columns(value: AttemptRecord) -> dict[str, Any]:
         "generation": value.generation,
         "last_error": _text(value.last_error),
         "retry_after": value.retry_after,
-        "inputs": inputs_text(value.inputs),
+        "inputs": _inputs_text(value.inputs),
     }
 
 

@@ -83,9 +83,9 @@ class PartitionManager:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
 
         def step(tx: MapWriter, before: Header) -> list[int]:
-            seen = rules.see_source(before, look.source_end)
+            header = rules.see_source(before, look.source_end)
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
-            after, marked = self._mark(tx, before, seen, look.marks, as_of=look.map_version)
+            after, marked = self._mark(tx, before, header, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
             unserved = rules.unserved(tx.look(), look)
             tx.put_look(
@@ -183,9 +183,9 @@ class PartitionManager:
         files = tuple(files)
 
         def once() -> dict[int, rules.Decision]:
-            seen = look_again()
+            second_look = look_again()
             try:
-                return self.commit_once(view, attempt, staged, seen, noted, files)
+                return self.commit_once(view, attempt, staged, second_look, noted, files)
             except RowsMoved as moved:
                 noted.update(moved.tokens)
                 raise
@@ -197,14 +197,14 @@ class PartitionManager:
         view: Declaration,
         attempt: Attempt,
         staged: Mapping[int, Staged],
-        seen: SecondLook,
+        second_look: SecondLook,
         noted: Mapping[int, int | None],
         files: tuple[DataFile, ...] = (),
     ) -> dict[int, rules.Decision]:
         """The commit's one transaction.
 
         Raises:
-            RowsMoved: rows changed since `noted`, so `seen` may be older than they are.
+            RowsMoved: rows changed since `noted`, so `second_look` may be older than they are.
 
         """
         # With the bucket after the last, which decides whether W can go on beyond this batch.
@@ -223,8 +223,8 @@ class PartitionManager:
                     attempt,
                     planned,
                     staged[planned.bucket],
-                    seen.sights[planned.bucket],
-                    seen.changed.get(planned.bucket),
+                    second_look.sights[planned.bucket],
+                    second_look.changed.get(planned.bucket),
                     collected=collected,
                     now=now,
                 )
@@ -327,16 +327,21 @@ class PartitionManager:
         )
 
     def _mark(
-        self, tx: MapWriter, before: Header, seen: Header, marks: Mapping[int, Mark], as_of: int | None = None
+        self,
+        tx: MapWriter,
+        before: Header,
+        header: Header,
+        marks: Mapping[int, Mark],
+        as_of: int | None = None,
     ) -> tuple[Header, list[int]]:
         rows = tx.rows(marks)
         if as_of is not None:
             newer = {bucket for bucket, row in rows.items() if row.token > as_of}
             marks = {bucket: mark for bucket, mark in marks.items() if bucket not in newer}
         marked = changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
-        if not marked and seen == before:
+        if not marked and header == before:
             return before, []
-        after = write_rows(tx, self._log, before, seen, rows, marked.values())
+        after = write_rows(tx, self._log, before, header, rows, marked.values())
         if not marked:
             tx.put_events([self._log.of_view(Operation.LOOK, after.version, "the source's end moved")])
         return after, list(marked)

@@ -45,7 +45,7 @@ class Operation(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of one bucket of a piece of work."""
+    """What became of one bucket of some work."""
 
     COMMITTED = "committed"
     COMMITTED_STALE = "committed as STALE"

@@ -196,3 +196,21 @@ class Table(Protocol):
         Files may differ: the answer has all `wanted` columns that any sampled file has.
         """
         ...
+
+
+def relisted(table: Table, last: Listing) -> Listing:
+    """The table now; the last listing itself if nothing has changed since."""
+    glance = table.glance()
+    # A checksum that was taken of a young file is not trusted for longer than its look.
+    if glance.version == last.version and last.recheck_at is None:
+        return last
+    return glance.listing()
+
+
+def replaced(before: Listing, now: Listing) -> set[str]:
+    """Files of a listing that are no longer the objects they were."""
+    if now is before:
+        return set()
+    current = dict(zip(now.names, now.identities, strict=True))
+    listed = zip(before.names, before.identities, strict=True)
+    return {name for name, identity in listed if current.get(name) != identity}

@@ -13,7 +13,7 @@ from mv_assets.project import MaterializedView
 from mv_assets.refresh import consistency
 from mv_assets.state.model import EMPTY, Outcome
 from mv_assets.tables.inventory import Inventory
-from mv_assets_tests.lake import HOURLY, Lake, day, news_of, pieces, sights_of, through, view
+from mv_assets_tests.lake import HOURLY, Lake, day, news_of, sights_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
@@ -132,9 +132,9 @@ def test_57_while_a_file_of_unknown_range_is_there_no_look_is_idle(lake: Lakes) 
     made.days(0, 1)
     (made.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
     made.look()
-    assert pieces(made.look().plan()) == [("APPEND", [0, 1])]
+    assert works(made.look().plan()) == [("APPEND", [0, 1])]
     made.clock.now += 10 * DAY
-    assert pieces(made.look().plan()) == [("APPEND", [0, 1])]
+    assert works(made.look().plan()) == [("APPEND", [0, 1])]
 
 
 def test_58_a_table_with_no_view_is_not_even_glanced_at(lake: Lakes) -> None:
@@ -152,7 +152,7 @@ def test_59_one_views_failure_does_not_stop_another(lake: Lakes) -> None:
     outlooks = made.watch().round()
     assert isinstance(outlooks["bad"], TableUnreadable)
     assert not isinstance(outlooks["good"], MvError)
-    assert pieces(outlooks["good"].plan()) == [("APPEND", [0])]
+    assert works(outlooks["good"].plan()) == [("APPEND", [0])]
 
 
 def test_60_a_crash_between_inventory_and_marks_loses_no_mark(filled: Lake) -> None:
@@ -200,7 +200,7 @@ def test_62_a_change_beside_a_missing_file_waits_and_says_for_what(lake: Lakes) 
     made.remove("day-0.parquet")
     made.write("second.parquet", [day(0)], value=7)
     plan = made.look().plan()
-    assert (made.states(0), pieces(plan)) == ("S", [])
+    assert (made.states(0), works(plan)) == ("S", [])
     assert [waits.bucket // DAY for waits in plan.waiting] == [0]
     assert "frozen: 1 of its files are gone (day-0.parquet)" in plan.waiting[0].reason
 
@@ -241,7 +241,7 @@ def test_64_downstream_waits_while_upstream_is_stale_and_then_follows_with_exact
     assert (made.states(0, 1, 2, name="daily"), made.watermark("daily")) == ("VVV", 3)
     made.write("late.parquet", [day(1)])
     plan = made.look("daily").plan()
-    assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), pieces(plan)) == ("VSV", "VVV", [])
+    assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), works(plan)) == ("VSV", "VVV", [])
     assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
         (1, "waits for v 1970-01-02, which is STALE")
     ]
@@ -290,7 +290,7 @@ def joined(lake: Lakes, **options: object) -> Lake:
 def test_85_a_dimensions_broken_file_makes_its_views_stale_and_fails_their_buckets(lake: Lakes) -> None:
     made = joined(lake)
     (made.folder / "zones" / "z.parquet").write_bytes(b"PAR1 but not really")
-    assert pieces(made.look().plan()) == []
+    assert works(made.look().plan()) == []
     assert (made.states(0, 1), made.reason(0)) == ("SS", "dimension zones changed")
     made.refresh()
     record = made.snapshot().attempts[0]
@@ -305,7 +305,7 @@ def test_85_a_dimension_that_is_being_written_is_waited_for(lake: Lakes) -> None
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 9_000
     plan = made.look().plan()
-    assert (made.states(0, 1), pieces(plan)) == ("SS", [])
+    assert (made.states(0, 1), works(plan)) == ("SS", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
     made.clock.now += 10_000
     assert made.planned() == [("OVERWRITE", [0, 1])]
@@ -322,7 +322,7 @@ def test_85_a_view_on_a_view_waits_for_its_dimension_too(lake: Lakes) -> None:
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 4_000
     plan = made.look("daily").plan()
-    assert (made.states(0, name="daily"), pieces(plan)) == ("S", [])
+    assert (made.states(0, name="daily"), works(plan)) == ("S", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
 
 
@@ -387,7 +387,7 @@ def test_96_downstream_is_not_emptied_when_upstream_is_dropped(lake: Lakes) -> N
     made.converge()
     made.manager.drop("v")
     plan = made.look("daily").plan()
-    assert (made.states(0, 1, name="daily"), pieces(plan)) == ("VV", [])
+    assert (made.states(0, 1, name="daily"), works(plan)) == ("VV", [])
     made.converge()
     assert (made.states(0, 1), made.states(0, 1, name="daily")) == ("VV", "VV")
 
@@ -410,7 +410,7 @@ def test_98_buckets_of_an_unreadable_file_fail_and_are_not_rebuilt_without_it(fi
     before = filled.row(1)
     filled.damage("late.parquet")
     plan = filled.look().plan()
-    assert pieces(plan) == []
+    assert works(plan) == []
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
     assert filled.refresh() == {1: "failed"}
     row, record = filled.row(1), filled.snapshot().attempts[DAY]
@@ -432,7 +432,7 @@ def test_98_a_broken_file_whose_range_was_forgotten_still_has_the_one_it_was_rea
     inventory = Inventory(filled.store.database, filled.tables["events"].inventory.table)  # type: ignore[attr-defined]
     inventory.forget([name for name, _ in inventory.known()])
     plan = filled.look().plan()
-    assert (filled.states(0, 1, 2, 3), pieces(plan)) == ("VSVV", [])
+    assert (filled.states(0, 1, 2, 3), works(plan)) == ("VSVV", [])
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
 
 
@@ -518,7 +518,7 @@ def test_a_dry_look_sees_the_same_and_writes_nothing(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
     filled.days(4)
     version = filled.version()
-    dry = pieces(filled.dry().plan())
+    dry = works(filled.dry().plan())
     assert (filled.version(), filled.states(1)) == (version, "V")
     assert dry == filled.planned() == [("OVERWRITE", [1]), ("APPEND", [4])]
 

@@ -18,7 +18,7 @@ from mv_assets.state.model import Attempt, State
 from mv_assets.state.rules import Due
 from mv_assets_tests.faults import ALWAYS as FOREVER
 from mv_assets_tests.faults import failing
-from mv_assets_tests.lake import Lake, day, news_of, pieces, through, view
+from mv_assets_tests.lake import Lake, day, news_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
@@ -108,7 +108,7 @@ def test_34_a_failing_bucket_backs_off_while_the_others_go_on(lake: Lakes) -> No
     made.refresh()
     made.days(2)
     plan = made.look().plan()
-    assert pieces(plan) == [("APPEND", [2])]
+    assert works(plan) == [("APPEND", [2])]
     assert plan.failing == ()
     assert "backing off until" in plan.waiting[0].reason
     assert "day-0.parquet" in plan.waiting[0].reason
@@ -170,7 +170,7 @@ def test_a_bucket_whose_attempt_never_ended_runs_alone(lake: Lakes) -> None:
     planned = outlook.plan().work[0].buckets
     made.manager.register(outlook.view.declaration, Attempt("killed", 1, planned[1:2]))
     in_flight = made.look().plan()
-    assert pieces(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
+    assert works(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
     assert in_flight.waiting[0].reason == "in flight: killed"
     with made.store.write("v") as tx:
         tx.leave_behind("killed")
@@ -183,7 +183,7 @@ def test_a_bucket_waits_while_its_files_are_still_arriving(lake: Lakes) -> None:
     made.days(0, 1)
     made.clock.now = ctime(made, "day-0.parquet") + 9_999
     plan = made.look().plan()
-    assert (pieces(plan), {waits.reason for waits in plan.waiting}) == ([], {"its files are still arriving"})
+    assert (works(plan), {waits.reason for waits in plan.waiting}) == ([], {"its files are still arriving"})
     made.clock.now += 10_001
     assert made.planned() == [("APPEND", [0, 1])]
 
@@ -195,8 +195,8 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     outlook = made.look()
     first, changed = made.clock(), news_of(outlook).sights.base.changed
     changed[:] = array("q", [first, first + 19_000])
-    assert pieces(later(outlook, first + 19_999).plan()) == []
-    assert pieces(later(outlook, first + 20_000).plan()) == [("APPEND", [0])]
+    assert works(later(outlook, first + 19_999).plan()) == []
+    assert works(later(outlook, first + 20_000).plan()) == [("APPEND", [0])]
 
 
 def test_a_clock_ahead_of_ours_holds_no_bucket(lake: Lakes) -> None:
@@ -210,7 +210,7 @@ def test_the_bytes_of_work_count_a_file_once_however_many_buckets_it_reaches_int
     made = lake()
     path = made.write("wide.parquet", through(0, 4))
     work = made.look().plan().work
-    assert [(piece.operation, len(piece.buckets), piece.bytes) for piece in work] == [
+    assert [(each.operation, len(each.buckets), each.bytes) for each in work] == [
         (Due.APPEND, 5, path.stat().st_size)
     ]
 
@@ -235,7 +235,7 @@ def test_a_forced_mark_is_planned_though_nothing_changed_and_says_who_wanted_it(
     made.converge()
     made.manager.force(made.look().view.declaration, [DAY], "a person wants it")
     work = made.look().plan().work
-    assert [(piece.operation, piece.reason) for piece in work] == [(Due.OVERWRITE, "a person wants it")]
+    assert [(each.operation, each.reason) for each in work] == [(Due.OVERWRITE, "a person wants it")]
 
 
 def later(outlook: Outlook, now: int) -> Outlook:

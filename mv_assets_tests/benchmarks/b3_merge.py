@@ -23,7 +23,7 @@ _FILES = 8
 def run() -> Sequence[Figure]:
     with _one_month() as lake, warm() as engine, shop(lake, engine, start=_MONTH) as made:
         made.refresh(1)
-        [bucket] = made.place.store.snapshot(made.view.name).rows
+        [bucket] = made.project.store.snapshot(made.view.name).rows
         numbers = count()
 
         def late() -> Callable[[], object]:
@@ -64,5 +64,5 @@ def _arrives(lake: Path, number: int) -> None:
 
 
 def _rows(made: Shop) -> Counter[tuple[object, ...]]:
-    with made.place.engine.session() as spark:
+    with made.project.engine.session() as spark:
         return Counter(tuple(row) for row in spark.read.parquet(*made.files()).collect())

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from mv_assets.buckets import HOUR
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
-from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.maps import StoredMaps
 from mv_assets.refresh.watch import Outlook, Watch
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, SecondLook, Staged
@@ -70,7 +70,7 @@ class Lake:
 
     def rounds(self) -> dict[str, Outlook]:
         """A round of all views."""
-        maps = Recorded(self.store, PartitionManager(self.store, clock=now))
+        maps = StoredMaps(self.store, PartitionManager(self.store, clock=now))
         found = Watch(self.catalog, {"events": self.table}, maps, now).round()
         return {name: outlook for name, outlook in found.items() if isinstance(outlook, Outlook)}
 

@@ -75,7 +75,7 @@ def run() -> Sequence[Figure]:
     daily: dict[str, Any] = {"bucket": "1d", "start": "1992-01-02", "max_buckets_per_run": DAYS}
     with months() as lake, warm() as engine, shop(lake, engine, **daily) as made, engine.session() as spark:
         made.refresh(DAYS)
-        desk = _Desk(made, Answers(made.place), spark)
+        desk = _Desk(made, Answers(made.project), spark)
         assert _plain(desk.routed()) == _plain(desk.base())
         return list(_figures(desk))
 

@@ -17,7 +17,7 @@ from mv_assets.engine.session import Engine
 from mv_assets.project import MaterializedView, ParquetTable, Project, Spark
 from mv_assets.project.file import Draft
 from mv_assets.query.answering import Answers, Question
-from mv_assets.refresh.place import Place, place_of
+from mv_assets.refresh.opened import OpenProject, open_project
 from mv_assets.refresh.refresher import Refresher
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
@@ -49,12 +49,12 @@ def _plans(engine: Engine, buckets: int) -> Iterator[Figure]:
         rows = pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))})
         pq.write_table(rows, Path(folder) / "events" / "all.parquet")
         store = Store(f"sqlite:///{folder}/state.db")
-        place = _place(Path(folder), store, engine, buckets)
-        reports = Refresher(place).run()
+        project = _open(Path(folder), store, engine, buckets)
+        reports = Refresher(project).run()
         assert not [report.error for report in reports if report.error], reports
         with engine.session() as spark:
             taken, question = [], Question(_ALL)
-            answers = Answers(place)
+            answers = Answers(project)
             for _ in range(1 + _ROUNDS):
                 begin = time.perf_counter()
                 served = answers.explain(question, spark)
@@ -69,11 +69,11 @@ def _plans(engine: Engine, buckets: int) -> Iterator[Figure]:
     )
 
 
-def _place(folder: Path, store: Store, engine: Engine, buckets: int) -> Place:
+def _open(folder: Path, store: Store, engine: Engine, buckets: int) -> OpenProject:
     table = ParquetTable(name="events", path=str(folder / "events"), time_column="at")
     declared = {"name": "v", "base": "events", "bucket": "1h", "start": "2010-01-01", "time_column": "hour"}
     view = MaterializedView.model_validate({**declared, "sql": _VIEW, "max_buckets_per_run": buckets})
     project = Project(tables=(table,), views=(view,), warehouse=str(folder / "warehouse"))
     catalog = prepare(Draft("growth", project), schemas=False)
     manager = PartitionManager(store, clock=lambda: clock() + _LATER)
-    return place_of(catalog, store, manager, engine, lambda: clock() + _LATER)
+    return open_project(catalog, store, manager, engine, lambda: clock() + _LATER)

@@ -16,7 +16,7 @@ from mv_assets.clock import clock
 from mv_assets.engine.session import Engine
 from mv_assets.project import MaterializedView, ParquetTable, Project, Spark
 from mv_assets.project.file import Draft
-from mv_assets.refresh.place import Place, place_of
+from mv_assets.refresh.opened import OpenProject, open_project
 from mv_assets.refresh.refresher import Refresher
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
@@ -46,28 +46,28 @@ class Shop:
     """A lake of line items and one view of it, `pricing`."""
 
     lake: Path
-    place: Place
+    project: OpenProject
 
     @property
     def view(self) -> View:
-        return self.place.catalog.view("pricing")
+        return self.project.catalog.view("pricing")
 
     def refresh(self, buckets: int) -> None:
         """What `mv-assets refresh` does, which is to compute that many buckets."""
-        [report] = Refresher(self.place).run()
+        [report] = Refresher(self.project).run()
         assert report.error is None, report.error
         assert all(result.done for result in report.results.values()), report.results
         assert len(report.results) == buckets, len(report.results)
 
     def force(self, bucket: int) -> None:
         """Have a bucket computed from all its files, whatever its state."""
-        self.place.manager.force(self.view.declaration, [bucket], "a benchmark")
+        self.project.manager.force(self.view.declaration, [bucket], "a benchmark")
 
     def files(self) -> list[str]:
         """The view's files, of the buckets that they are named for and perhaps of others."""
-        rows = self.place.store.snapshot("pricing").rows.values()
-        files = self.place.store.files("pricing", {row.generation for row in rows if row.generation})
-        return [f"{self.place.warehouse.root}/{file.path}" for some in files.values() for file in some]
+        rows = self.project.store.snapshot("pricing").rows.values()
+        files = self.project.store.files("pricing", {row.generation for row in rows if row.generation})
+        return [f"{self.project.warehouse.root}/{file.path}" for some in files.values() for file in some]
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def shop(lake: Path, engine: Engine, bucket: str = "1mo", **declared: Any) -> It
             )
             catalog = prepare(Draft("benchmark", project), schemas=False)
             manager = PartitionManager(store, clock=_later)
-            yield Shop(lake, place_of(catalog, store, manager, engine, _later))
+            yield Shop(lake, open_project(catalog, store, manager, engine, _later))
         finally:
             store.close()
 

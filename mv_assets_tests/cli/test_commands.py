@@ -24,7 +24,7 @@ from mv_assets.buckets import DAY
 from mv_assets.cli import main
 from mv_assets.clock import clock
 from mv_assets.errors import TableUnreadable
-from mv_assets.refresh.maps import Recorded
+from mv_assets.refresh.maps import StoredMaps
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.watch import Outlook, Watch
 from mv_assets.state.manager import PartitionManager
@@ -148,7 +148,7 @@ class Driver:
         tables = {
             n: open_table(table, self.store.database, clock) for n, table in self.catalog.tables.items()
         }
-        maps = Recorded(self.store, self.manager)
+        maps = StoredMaps(self.store, self.manager)
         found = Watch(self.catalog, tables, maps, clock).round([name], whole=True)[name]
         assert isinstance(found, Outlook), found
         return found
@@ -705,6 +705,13 @@ def test_explain_of_a_bucket_with_a_broken_file_names_it_and_why(filled: Lake) -
     (filled.root / "trips/02.parquet").write_bytes(b"no parquet")
     said = filled.said("explain", "daily", "2024-01-02")
     assert "file 02.parquet: it can't be read as Parquet" in said
+
+
+def test_explain_of_a_view_on_a_view_counts_segments_where_others_have_files(filled: Lake) -> None:
+    filled.view("upon", base="daily", sql="SELECT hour, trips FROM daily")
+    filled.refresh("upon")
+    assert "from 1 file:" in filled.said("explain", "daily", "2024-01-02")
+    assert "from 1 segment:" in filled.said("explain", "upon", "2024-01-02")
 
 
 def test_explain_of_a_bucket_that_waits_says_for_what(lake: Lake) -> None:

@@ -24,7 +24,7 @@ from mv_assets.state.store import Store
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.clock.conftest import Machine, Machines
 from mv_assets_tests.harness import Clock, Deployment
-from mv_assets_tests.lake import HOURLY, day, pieces, view
+from mv_assets_tests.lake import HOURLY, day, view, works
 from mv_assets_tests.modelled import DAY, BaseTable
 
 SKEWED = pytest.mark.parametrize("ahead", [-HOUR, HOUR])
@@ -58,10 +58,10 @@ def test_what_works_on_a_map_goes_by_the_databases_clock_and_dates_files_by_the_
     tmp_path: Path, state_url: str
 ) -> None:
     lake = prepare(Draft("test", _project(tmp_path, state_url)), schemas=False)
-    with Dagster(lake, now=lambda: 5).place("test") as place:
-        assert abs(place.clock() - place.store.now()) < HOUR
-        assert abs(Session(None).manager(place.store, "test").clock() - place.store.now()) < HOUR
-        assert place.tables["events"].glance().listing().at == 5
+    with Dagster(lake, now=lambda: 5).open("test") as project:
+        assert abs(project.clock() - project.store.now()) < HOUR
+        assert abs(Session(None).manager(project.store, "test").clock() - project.store.now()) < HOUR
+        assert project.tables["events"].glance().listing().at == 5
 
 
 def test_status_tells_the_lag_by_the_databases_clock(
@@ -104,15 +104,15 @@ def test_a_failed_bucket_is_tried_again_by_the_databases_clock(
 ) -> None:
     lake = prepare(Draft("test", _project(tmp_path, state_url)), schemas=False)
     view = lake.view("v").declaration
-    with Dagster(lake, now=lambda: clock() + ahead).place("test") as place:
-        place.manager.declare(view)
-        before = place.store.now()
+    with Dagster(lake, now=lambda: clock() + ahead).open("test") as project:
+        project.manager.declare(view)
+        before = project.store.now()
         attempt = Attempt("g", 1, (Planned(0, None, Inputs(EMPTY, view.definition)),))
-        place.manager.register(view, attempt)
-        place.manager.fail(view, attempt, {0: "its file is damaged"})
-        due = place.store.snapshot("v").attempts[0].retry_after
+        project.manager.register(view, attempt)
+        project.manager.fail(view, attempt, {0: "its file is damaged"})
+        due = project.store.snapshot("v").attempts[0].retry_after
         assert due is not None
-        assert before <= due - retry_delay(1) <= place.store.now()
+        assert before <= due - retry_delay(1) <= project.store.now()
 
 
 # Files
@@ -124,7 +124,7 @@ def test_files_settle_by_the_clock_they_were_written_by(machine: Machines, ahead
     made.days(0)
     made.set_machine(made.changed_at("day-0.parquet") + 9_000)
     plan = made.look().plan()
-    assert (pieces(plan), [waits.reason for waits in plan.waiting]) == ([], ["its files are still arriving"])
+    assert (works(plan), [waits.reason for waits in plan.waiting]) == ([], ["its files are still arriving"])
     assert plan.waiting[0].until == made.clock.now + 1_000
     made.later(1_000)
     assert made.planned() == [("APPEND", [0])]

@@ -14,16 +14,16 @@ from mv_assets.errors import LeaseExpired
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.present import Present
 from mv_assets.refresh.attempt import OpenAttempt
-from mv_assets.refresh.errand import Errand
 from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Unwatched
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome, SecondLook, Sight
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
 from mv_assets_tests.clock.conftest import Machine, Machines
 from mv_assets_tests.harness import Deployment
-from mv_assets_tests.lake import day, news_of, pieces, sights_of, through, view
+from mv_assets_tests.lake import day, news_of, sights_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 STEPS = pytest.mark.parametrize("step", [-HOUR, DAY], ids=["an hour back", "a day ahead"])
@@ -63,7 +63,7 @@ def test_how_long_a_bucket_took_is_what_it_took_whatever_the_clock_did_meanwhile
         made.later(step)
         return Contents()
 
-    attempt = OpenAttempt(made.place(), outlook.view.declaration, outlook.header.version, work.buckets)
+    attempt = OpenAttempt(made.open(), outlook.view.declaration, outlook.header.version, work.buckets)
     attempt.stage(compute, lambda _bucket: ())
     attempt.commit(lambda: SecondLook(sights_of(outlook)))
     assert 0 <= (made.data(0).duration_ms or 0) < HOUR
@@ -147,18 +147,21 @@ def arriving(machine: Machines) -> Machine:
 def test_a_refresh_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
     made, asleep = arriving(machine), _Asleep()
     with pytest.raises(KeyboardInterrupt):
-        Refresher(made.place(), progress=_SetsTheClock(made), sleep=asleep).run()
+        Refresher(made.open(), progress=_SetsTheClock(made), sleep=asleep).run()
     assert asleep.seconds == 40.0
 
 
 def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machines) -> None:
     made, asleep = arriving(machine), _Asleep()
-    # Right when the run begins and looks, and set back by a day when it is about to wait.
+    # Right when the run looks, and set back by a day when it is about to wait.
     now = made.clock.now
-    times = chain([now, now, now], repeat(now - DAY))
-    place = replace(made.place(), clock=lambda: next(times))
-    with pytest.raises(KeyboardInterrupt), Errand(place, made.catalog.view("v"), [0], asleep) as errand:
-        errand.stage()
+    times = chain([now, now], repeat(now - DAY))
+    project = replace(made.open(), clock=lambda: next(times))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        TwoStepRefresh(project, made.catalog.view("v"), [0], asleep) as refresh,
+    ):
+        refresh.stage()
     assert asleep.seconds == 40.0
 
 
@@ -174,7 +177,7 @@ def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_cloc
     listing, now = news_of(outlook).sights.base, made.clock.now
     listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
     listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
-    assert pieces(outlook.plan()) == [("OVERWRITE", [0])]
+    assert works(outlook.plan()) == [("OVERWRITE", [0])]
 
 
 # Looks
@@ -211,7 +214,7 @@ def test_a_bounded_query_does_not_trust_a_look_of_a_clock_that_was_set_back(mach
 
 def _too_old(made: Machine) -> str | None:
     with ExitStack() as held:
-        fitness = Fitness(made.catalog, made.store, Present(made.place(), held), Freshness.BOUNDED)
+        fitness = Fitness(made.catalog, made.store, Present(made.open(), held), Freshness.BOUNDED)
         return fitness.too_old(made.catalog.view("v"))
 
 

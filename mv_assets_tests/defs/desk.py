@@ -176,7 +176,7 @@ def _spark(refinery: Refinery) -> LazyPySparkResource:
     class SharedSpark(LazyPySparkResource):
         @property
         def spark_session(self) -> Any:
-            with refinery.engine.session():
-                return refinery.engine._spark
+            refinery.engine.check()
+            return refinery.engine._spark
 
     return SharedSpark(spark_config={})

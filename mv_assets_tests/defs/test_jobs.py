@@ -52,6 +52,17 @@ def test_refresh_view_says_what_failed(office: Make) -> None:
     assert "v 1970-01-02" in failure_of(result)
 
 
+def test_refresh_view_says_what_failed_before_and_backs_off(office: Make) -> None:
+    made = office()
+    made.settle()
+    made.refinery.damage("day-1.parquet")
+    made.settle()
+    result = made.job("refresh_view", view="v")
+    assert not result.success
+    assert "v 1970-01-02: backing off" in failure_of(result)
+    assert "day-1.parquet" in failure_of(result)
+
+
 def test_refresh_view_covers_more_only_if_told_to(office: Make) -> None:
     made = office(view(start="1970-01-03"))
     refused = made.job("refresh_view", view="v", first="1970-01-02")

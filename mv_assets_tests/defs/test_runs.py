@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import EngineUnavailable
-from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -171,14 +171,14 @@ def test_executing_a_good_run_again_computes_it_all_once_more(office: Make) -> N
     assert all(after[number] != before[number] for number in before)
 
 
-def test_spark_that_goes_away_between_two_pieces_loses_none_of_the_first(office: Make) -> None:
+def test_spark_that_goes_away_between_two_works_loses_none_of_the_first(office: Make) -> None:
     made = office(days=(0, 1, 2, 3))
     made.settle()
     for number in (0, 2):
         made.refinery.write(f"late-{number}.parquet", [day(number)])
-    place = made.refinery.place()
-    with Errand(place, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as errand:
-        sessions = iter([place.engine.session])
+    project = made.refinery.open()
+    with TwoStepRefresh(project, made.refinery.catalog.view("v"), [0, DAY, 2 * DAY, 3 * DAY]) as refresh:
+        sessions = iter([project.engine.session])
 
         def once() -> Any:
             try:
@@ -186,9 +186,9 @@ def test_spark_that_goes_away_between_two_pieces_loses_none_of_the_first(office:
             except StopIteration:
                 raise EngineUnavailable("unplugged") from None
 
-        object.__setattr__(place, "engine", SimpleNamespace(session=once))
-        assert errand.stage()
-        found = {bucket // DAY: result for bucket, result in errand.commit().items()}
+        object.__setattr__(project, "engine", SimpleNamespace(session=once))
+        assert refresh.stage()
+        found = {bucket // DAY: result for bucket, result in refresh.commit().items()}
     assert [found[number].outcome.value for number in (1, 2, 3)] == ["replay", "committed", "replay"]
     assert "not reached: Spark is not available: unplugged" in str(found[0].reason)
     assert made.refinery.states(0, 1, 2, 3) == "SVVV"

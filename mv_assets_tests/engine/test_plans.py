@@ -36,7 +36,7 @@ def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
     """How all days are computed."""
     news = news_of(lake.look())
     with ExitStack() as held:
-        computation = lake.place().sources.computation(held, spark, news.sights, news.seen)
+        computation = lake.open().sources.computation(held, spark, news.sights, news.seen)
         [alike] = computation.groups(list(news.seen)).alike
         spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
         with redirect_stdout(StringIO()) as said:

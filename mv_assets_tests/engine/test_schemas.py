@@ -228,10 +228,10 @@ def test_of_many_columns_only_the_used_are_read(works: Make) -> None:
     lake.put("0.parquet", rows_at([0], **{f"c{n}": n for n in range(2_000)}))
     assert lake.outcomes() == {0: ALL}
     assert lake.rows("c7") == [7]
-    place, news = lake.place(), lake.look(whole=True).news
+    project, news = lake.open(), lake.look(whole=True).news
     assert news is not None
-    with ExitStack() as held, place.engine.session() as spark:
-        computation = place.sources.computation(held, spark, news.sights, news.seen)
+    with ExitStack() as held, project.engine.session() as spark:
+        computation = project.sources.computation(held, spark, news.sights, news.seen)
         [alike] = computation.groups([0]).alike
         assert alike.schema.names == ["at", "c7"]
         with redirect_stdout(io.StringIO()) as plan:

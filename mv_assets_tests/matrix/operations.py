@@ -129,7 +129,7 @@ def lose_all_files(yard: Yard) -> None:
 
 
 def check_files(yard: Yard) -> None:
-    audit(yard.place(), yard.catalog.view("v"), None)
+    audit(yard.open(), yard.catalog.view("v"), None)
 
 
 def take_over(yard: Yard) -> None:

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from mv_assets.query.answering import Answer, Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.present import Present
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.leases import Leases
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
 from mv_assets.tables.parquet import ParquetFiles
@@ -75,9 +75,9 @@ class Desk:
 
     def declared(self) -> None:
         """Know the lake's tables and views as they are declared now."""
-        place = self.lake.place()
-        tables = {name: Counting.of(table, self) for name, table in place.tables.items()}
-        parts = {each.name: getattr(place, each.name) for each in fields(place)}
+        project = self.lake.open()
+        tables = {name: Counting.of(table, self) for name, table in project.tables.items()}
+        parts = {each.name: getattr(project, each.name) for each in fields(project)}
         self.answers = Answers(Leasing(**parts | {"tables": tables}, lease_ms=self.lease_ms))
 
     def put(
@@ -158,7 +158,7 @@ class Desk:
         asked = Question(text, Freshness.OFF)
         statement = self.answers._statement(asked)
         with self.answers._session(None) as spark, ExitStack() as held:
-            present = Present(self.answers._place, held)
+            present = Present(self.answers._project, held)
             return self.answers._planned(asked, statement, present, spark, held).frame.schema
 
     def _check(
@@ -200,8 +200,8 @@ Desks = Callable[..., Desk]
 
 
 @dataclass(frozen=True)
-class Leasing(Place):
-    """A place whose leases last as long as a test says."""
+class Leasing(OpenProject):
+    """A project whose leases last as long as a test says."""
 
     lease_ms: int = 60_000
 

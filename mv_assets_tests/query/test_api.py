@@ -15,7 +15,7 @@ import mv_assets
 from mv_assets.clock import clock
 from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
-from mv_assets.refresh.place import place_of
+from mv_assets.refresh.opened import open_project
 from mv_assets.refresh.refresher import Refresher
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
@@ -49,7 +49,7 @@ def project(tmp_path: Path, engine: Engine) -> Path:
     file.write_text(yaml.safe_dump(declared))
     catalog, store = load(file, schemas=True), Store(f"sqlite:///{tmp_path}/state.db")
     manager = PartitionManager(store, clock=clock, who="test")
-    [report] = Refresher(place_of(catalog, store, manager, engine, clock)).run(None)
+    [report] = Refresher(open_project(catalog, store, manager, engine, clock)).run(None)
     assert report.error is None
     store.close()
     return file

@@ -116,7 +116,7 @@ def filled(refinery: Make, *views: str) -> Refinery:
 
 def asked(lake: Refinery, text: str) -> Answer:
     """The answer, which must be the base table's."""
-    answers = Answers(lake.place())
+    answers = Answers(lake.open())
     found, base = answers.answer(Question(text)), answers.answer(Question(text, Freshness.OFF))
     mine, theirs = found.frame.toArrow(), base.frame.toArrow()
     assert sorted(map(str, mine.to_pylist())) == sorted(map(str, theirs.to_pylist())), text
@@ -146,7 +146,7 @@ def test_a_wider_type_in_a_later_file_is_the_type_of_all(unchecked: Make) -> Non
 def test_a_table_is_not_read_by_a_word_that_looks_like_a_column(refinery: Make, inside: str) -> None:
     lake = filled(refinery, "hourly")
     with pytest.raises(QueryRefused):
-        Answers(lake.place()).answer(Question(f"SELECT {inside} AS s, count(*) FROM events"))
+        Answers(lake.open()).answer(Question(f"SELECT {inside} AS s, count(*) FROM events"))
 
 
 def test_a_refresh_leaves_no_names_for_queries_to_find(refinery: Make) -> None:

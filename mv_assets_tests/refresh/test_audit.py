@@ -81,7 +81,7 @@ def audited(lake: Refinery, name: str = "v", most: int | None = None, **given: A
 
 
 def found(lake: Refinery, name: str = "v", most: int | None = None, **given: Any) -> list[Finding]:
-    return audit(lake.place(), lake.catalog.view(name), most, **given)
+    return audit(lake.open(), lake.catalog.view(name), most, **given)
 
 
 def files(lake: Refinery, number: int, name: str = "v") -> list[Path]:

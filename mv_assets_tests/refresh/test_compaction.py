@@ -56,8 +56,8 @@ def test_a_mostly_dead_generation_is_rewritten_and_its_rows_are_the_same(yard: Y
     dead = mostly_dead(made)
     before, content = rows(made), made.data(4).content
     report = made.gc()
-    ((piece, size),) = report.compacted
-    assert (piece.generations, size) == ((dead,), made.plain.size("v", made.named()[4] or ""))
+    ((bundle, size),) = report.compacted
+    assert (bundle.generations, size) == ((dead,), made.plain.size("v", made.named()[4] or ""))
     assert dead in report.deleted
     assert made.named()[3] == made.named()[4] != dead
     assert (made.data(4).content, made.data(4).state) == (content, State.VALID)
@@ -136,7 +136,7 @@ def test_86_an_overwrite_that_commits_while_its_bucket_is_copied_wins(yard: Yard
     Interrupted.happening = lambda: made.overwrite(4)
     report = made.garbage(Interrupted(made.plain.root)).gc("v")
     assert report.errors == []
-    assert [piece.generations for piece, _ in report.compacted] == [(dead,)]
+    assert [bundle.generations for bundle, _ in report.compacted] == [(dead,)]
     copy, newer = made.named()[3], made.named()[4]
     assert len({dead, copy, newer}) == 3
     made.later()
@@ -244,7 +244,7 @@ def test_a_generation_whose_file_is_gone_is_said_and_the_others_are_compacted(ya
     report = made.garbage().gc("v")
     (error,) = report.errors
     assert isinstance(error, WarehouseUnusable)
-    assert [piece.generations for piece, _ in report.compacted] == [(second,)]
+    assert [bundle.generations for bundle, _ in report.compacted] == [(second,)]
     assert made.named()[4] == first
     made.manager.drop("v")
 
@@ -259,8 +259,8 @@ def test_many_small_generations_become_one(plain_yard: Yards) -> None:
             assert made.gc().compacted == []
     before = rows(made)
     made.later()
-    ((piece, _),) = made.gc().compacted
-    assert len(piece.generations) == 33
+    ((bundle, _),) = made.gc().compacted
+    assert len(bundle.generations) == 33
     assert len(made.folders()) == 1
     (file,) = made.files(0)
     assert file.read([BUCKET])[BUCKET].to_pylist() == sorted([*range(0, 33 * DAY, DAY)] * 2)
@@ -278,7 +278,7 @@ def test_generations_of_other_columns_are_not_merged(plain_yard: Yards) -> None:
         made.run_only(number)
     made.later()
     before = rows(made)
-    assert sorted(len(piece.generations) for piece, _ in made.gc().compacted) == [35, 35]
+    assert sorted(len(bundle.generations) for bundle, _ in made.gc().compacted) == [35, 35]
     assert made.named()[0] != made.named()[69]
     assert {name: len(made.files(name)[0].schema_arrow) for name in (0, 69)} == {0: 3, 69: 4}
     assert rows(made) == before
@@ -364,8 +364,8 @@ def test_what_spark_wrote_is_copied_to_the_bit_and_spark_reads_it(spark_yard: Ya
     made.later(GRACE)
     before = made.stored().sort_by([("exact", "ascending"), ("tiny", "ascending")])
     dead = made.named()[4]
-    ((piece, _),) = made.gc().compacted
-    assert piece.generations == (dead,)
+    ((bundle, _),) = made.gc().compacted
+    assert bundle.generations == (dead,)
     assert dead not in made.folders()
     assert made.stored().sort_by([("exact", "ascending"), ("tiny", "ascending")]).equals(before)
     assert [shape_of(file) for file in made.files(4)] == [shape]

@@ -1,4 +1,4 @@
-"""What goes wrong around a piece of work, and that it costs no more than it must."""
+"""What goes wrong around work, and that it costs no more than it must."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
 from mv_assets.state.registry import Registry
 from mv_assets.state.rules import Standing
-from mv_assets_tests.lake import day, pieces, sights_of, view
+from mv_assets_tests.lake import day, sights_of, view, works
 from mv_assets_tests.refinery import Refinery
 
 Refineries = Callable[..., Refinery]
@@ -41,8 +41,8 @@ def test_a_commit_of_what_froze_meanwhile_is_refused_though_the_table_is_as_it_w
         return seen
 
     assert lake.compute(peer, work, retention) == {0: "committed", 1: "committed"}
-    assert pieces(mine[0].plan()) == [("APPEND", [0]), ("APPEND", [1])]
-    late = [lake.compute(mine[0], piece) for piece in mine[0].plan().work]
+    assert works(mine[0].plan()) == [("APPEND", [0]), ("APPEND", [1])]
+    late = [lake.compute(mine[0], work) for work in mine[0].plan().work]
     assert late == [{0: "frozen"}, {1: "replay"}]
     row = lake.row(0)
     assert row is not None
@@ -57,7 +57,7 @@ def test_a_revert_looks_once_more_before_it_calls_a_bucket_valid(refinery: Refin
     made.look()
     (made.folder / "events" / "day-0.parquet").write_bytes(content)
     outlook = made.look()
-    assert pieces(outlook.plan()) == [("REVERT", [0])]
+    assert works(outlook.plan()) == [("REVERT", [0])]
     made.write("late.parquet", [day(0)])
     assert made.carry_out(outlook) == {}
     assert made.state(0) is State.STALE

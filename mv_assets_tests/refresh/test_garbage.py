@@ -12,7 +12,7 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.refresh.garbage import Report
+from mv_assets.refresh.garbage import GcReport
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Attempt, GenerationState, Planned
@@ -189,11 +189,11 @@ def test_a_dry_run_says_what_gc_does_and_changes_nothing(yard: Yards) -> None:
     before = made.everything()
     would = made.garbage().would("v")
     assert made.everything() == before
-    (piece,) = [piece for piece, _ in would.compacted]
-    assert [row.bucket // DAY for row in piece.rows] == [2]
+    (bundle,) = [bundle for bundle, _ in would.compacted]
+    assert [row.bucket // DAY for row in bundle.rows] == [2]
     done = made.gc()
-    assert done.deleted == would.deleted | {piece.generations[0]: made_size(before, piece.generations[0])}
-    assert [piece.generations for piece, _ in done.compacted] == [piece.generations]
+    assert done.deleted == would.deleted | {bundle.generations[0]: made_size(before, bundle.generations[0])}
+    assert [bundle.generations for bundle, _ in done.compacted] == [bundle.generations]
     assert made.everything() != before
 
 
@@ -221,7 +221,7 @@ def test_two_gcs_at_once_delete_the_same_and_fail_nobody(yard: Yards) -> None:
     for _ in range(2):
         made.overwrite(*range(4))
     made.later()
-    before, reports, together = made.stored(), list[Report](), threading.Barrier(2)
+    before, reports, together = made.stored(), list[GcReport](), threading.Barrier(2)
 
     def one() -> None:
         together.wait()

@@ -9,7 +9,7 @@ import pytest
 from mv_assets.buckets import DAY
 from mv_assets.errors import OutOfSpace
 from mv_assets.refresh.computing import Alike
-from mv_assets.refresh.errand import Errand
+from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state import health
 from mv_assets_tests.duck import DuckComputation
 from mv_assets_tests.lake import view
@@ -49,7 +49,7 @@ def test_a_bucket_that_needs_more_room_than_there_is_takes_no_other_along(
     assert health.troubles(made.snapshot()) == []
 
 
-def test_it_keeps_nobody_out_when_it_is_all_that_is_left_of_its_piece(
+def test_it_keeps_nobody_out_when_it_is_all_that_is_left_of_its_work(
     yard: Yards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = yard(view(max_buckets_per_run=2))
@@ -73,7 +73,7 @@ def test_where_nothing_fits_it_is_the_disk_and_not_everything_is_tried(
         report = made.run()["v"]
     assert isinstance(report.error, OutOfSpace)
     assert made.states(*range(8)) == "--------"
-    # The piece, its half, and two buckets alone; then the next piece, down to the first bucket alone.
+    # The work, its half, and two buckets alone; then the next, down to the first bucket alone.
     assert tried[:4] == [[0, 1, 2, 3], [0, 1], [0], [1]]
     assert len(tried) <= 8
     assert made.snapshot().attempts == {}
@@ -82,17 +82,19 @@ def test_where_nothing_fits_it_is_the_disk_and_not_everything_is_tried(
 @pytest.mark.parametrize(
     ("without_room", "states"), [((0,), "-VVVVV"), ((2, 3), "VV--VV"), ((0, 3), "-VV---")]
 )
-def test_one_piece_of_an_errand_without_room_keeps_no_other_out_and_the_second_is_the_disk(
+def test_work_in_two_steps_without_room_keeps_no_other_out_and_the_second_is_the_disk(
     yard: Yards, monkeypatch: pytest.MonkeyPatch, without_room: Sequence[int], states: str
 ) -> None:
     made = yard(view(max_buckets_per_run=2))
     made.days(*range(6))
-    place = made.place()
+    project = made.open()
     with monkeypatch.context() as patch:
         tried = too_big(patch, *without_room)
-        with Errand(place, made.catalog.view("v"), [number * DAY for number in range(6)]) as errand:
-            errand.stage()
-            results = errand.commit()
+        with TwoStepRefresh(
+            project, made.catalog.view("v"), [number * DAY for number in range(6)]
+        ) as refresh:
+            refresh.stage()
+            results = refresh.commit()
     assert made.states(*range(6)) == states
     assert sorted(results) == [number * DAY for number in range(6)]
     assert all(results[number * DAY].done == (state == "V") for number, state in enumerate(states))

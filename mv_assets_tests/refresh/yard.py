@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
-from mv_assets.refresh.garbage import Garbage, Report
+from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.generations import Warehouse, new_generation
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Attempt, Generation, PartitionRow
-from mv_assets_tests.duck import DuckEngine, DuckPlace
+from mv_assets_tests.duck import DuckEngine, DuckProject
 from mv_assets_tests.lake import day
 from mv_assets_tests.refinery import Refinery
 from mv_assets_tests.state.faults import Dump, dump
@@ -28,11 +28,11 @@ GRACE = 60_000
 class Yard(Refinery):
     sparks: bool = False
 
-    def place(self) -> Place:
+    def open(self) -> OpenProject:
         if self.sparks:
-            return super().place()
+            return super().open()
         engine: Any = DuckEngine()
-        return DuckPlace(
+        return DuckProject(
             self.catalog, self.tables, self.store, self.manager, engine, self.warehouse, self.clock
         )
 
@@ -43,7 +43,7 @@ class Yard(Refinery):
     def garbage(self, warehouse: Warehouse | None = None) -> Garbage:
         return Garbage(self.store, self.manager, warehouse or self.plain)
 
-    def gc(self, name: str = "v") -> Report:
+    def gc(self, name: str = "v") -> GcReport:
         """A gc without trouble."""
         report = self.garbage().gc(name)
         assert report.errors == []

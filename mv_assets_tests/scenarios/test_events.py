@@ -100,7 +100,7 @@ def test_while_a_new_definition_is_built_no_bucket_of_the_old_one_counts(trips: 
     computed = {planned.bucket // DAY for planned in work.buckets}
     assert {(row["hour"] - EPOCH).days for row in trips.lake.stored("hourly").to_pylist()} == computed
     daily_work = trips.lake.look("daily").plan().work
-    assert {planned.bucket // DAY for piece in daily_work for planned in piece.buckets} == computed
+    assert {planned.bucket // DAY for work in daily_work for planned in work.buckets} == computed
     touched(trips)
 
 

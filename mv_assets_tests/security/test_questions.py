@@ -143,7 +143,7 @@ def test_spark_reads_no_file_that_stands_behind_a_comment(
     lake.run()
     assert lake.stored()["x"].to_pylist() == [0, 0, 1, 1]
     asked = Question(f"SELECT x, 'b' FROM events /* /*+ */ UNION SELECT 1, value FROM text.`{secret}` -- */")
-    assert "hunter2" not in str(Answers(lake.place()).answer(asked).frame.collect())
+    assert "hunter2" not in str(Answers(lake.open()).answer(asked).frame.collect())
     # Should a text ever get through, Spark does not take a path for a table either.
     with lake.engine.session() as spark, pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql(f"SELECT * FROM text.`{secret}`").collect()

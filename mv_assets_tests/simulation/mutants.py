@@ -177,7 +177,7 @@ def _no_doom(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("forced mark cleared by an older attempt")
 def _older_clears(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit, "_overtaken", lambda *_: False)
+    patch.setattr(marks, "overtaken", lambda *_: False)
 
 
 @mutant("idle shortcut on the table version alone")

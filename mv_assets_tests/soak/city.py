@@ -15,7 +15,7 @@ from mv_assets.demo.feeder import advance, write_zones
 from mv_assets.engine.session import Engine
 from mv_assets.errors import MvError
 from mv_assets.project import MaterializedView, Spark
-from mv_assets.refresh.maps import Imagined
+from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.watch import Watch
 from mv_assets.state.model import DataFile, Snapshot
 from mv_assets.state.store import Store
@@ -74,7 +74,7 @@ class City(Refinery):
 
     def as_looked_at(self) -> City:
         """The same with the maps that a look now would leave: what files have changed under is STALE."""
-        watch = Watch(self.catalog, self.tables, imagined := Imagined(self.store), self.clock)
+        watch = Watch(self.catalog, self.tables, imagined := ImaginedMaps(self.store), self.clock)
         found = watch.round(whole=True)
         for outlook in found.values():
             if isinstance(outlook, MvError):

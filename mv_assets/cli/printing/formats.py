@@ -21,13 +21,13 @@ from mv_assets.cli.printing.values import in_json, in_text, on_terminal
 from mv_assets.errors import QueryRefused
 
 # More than a person would read.
-MOST_ROWS = 1_000
+_MOST_ROWS = 1_000
 _WIDE = 100_000
 
 Writer = Callable[[Rows, IO[bytes]], None]
 
 
-def as_csv(rows: Rows, out: IO[bytes]) -> None:
+def _as_csv(rows: Rows, out: IO[bytes]) -> None:
     """With a header; NULL is an empty cell."""
     written = csv.writer(_text(out), lineterminator="\n")
     written.writerow(rows.names)
@@ -35,7 +35,7 @@ def as_csv(rows: Rows, out: IO[bytes]) -> None:
         written.writerow(["" if value is None else in_text(value) for value in row])
 
 
-def as_json_lines(rows: Rows, out: IO[bytes]) -> None:
+def _as_json_lines(rows: Rows, out: IO[bytes]) -> None:
     """An object a row.
 
     Raises:
@@ -55,7 +55,7 @@ def as_document(rows: Rows, served: dict[str, Any], out: IO[bytes]) -> None:
     out.write(b'], "served": ' + _dumped(served) + b"}\n")
 
 
-def as_parquet(rows: Rows, out: IO[bytes]) -> None:
+def _as_parquet(rows: Rows, out: IO[bytes]) -> None:
     """Times in UTC.
 
     Raises:
@@ -68,7 +68,7 @@ def as_parquet(rows: Rows, out: IO[bytes]) -> None:
             writer.write_table(piece.rename_columns(rows.names))
 
 
-def as_table(rows: Rows, out: IO[bytes]) -> None:
+def _as_table(rows: Rows, out: IO[bytes]) -> None:
     """A table for a file, as wide as it has to be."""
     _draw(rows, Console(file=_text(out), width=_WIDE, highlight=False))
 
@@ -79,18 +79,23 @@ def print_table(rows: Rows) -> None:
     _draw(rows, out if out.is_terminal else Console(highlight=False, width=_WIDE))
 
 
-FORMATS: dict[str, Writer] = {"table": as_table, "csv": as_csv, "json": as_json_lines, "parquet": as_parquet}
+FORMATS: dict[str, Writer] = {
+    "table": _as_table,
+    "csv": _as_csv,
+    "json": _as_json_lines,
+    "parquet": _as_parquet,
+}
 
 
 def _draw(rows: Rows, out: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, is_number in zip(rows.names, rows.is_number, strict=True):
         table.add_column(Text(on_terminal(name)), justify="right" if is_number else "left", overflow="fold")
-    for row in values_of(rows.first(MOST_ROWS)):
+    for row in values_of(rows.first(_MOST_ROWS)):
         table.add_row(*(Text("NULL", "dim") if value is None else Text(on_terminal(value)) for value in row))
     out.print(table)
-    if rows.total > MOST_ROWS:
-        out.print(f"and {show.count(rows.total - MOST_ROWS, 'more row')}; `--format csv` has them all")
+    if rows.total > _MOST_ROWS:
+        out.print(f"and {show.count(rows.total - _MOST_ROWS, 'more row')}; `--format csv` has them all")
 
 
 def _refuse_twice(rows: Rows) -> None:

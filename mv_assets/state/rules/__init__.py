@@ -15,8 +15,10 @@ from mv_assets.state.rules.definitions import (
     start_view,
     written,
 )
+from mv_assets.state.rules.looks import idle, unserved
 from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
-from mv_assets.state.rules.watermark import climb, effective_state, latest_end
+from mv_assets.state.rules.states import committed, effective_state
+from mv_assets.state.rules.watermark import climb, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
@@ -25,10 +27,8 @@ from mv_assets.state.rules.work import (
     attempted,
     due,
     failed,
-    idle,
     retry_delay,
     standing,
-    unserved,
 )
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "adopt",
     "attempted",
     "climb",
+    "committed",
     "compare",
     "decide",
     "declare",

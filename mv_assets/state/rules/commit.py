@@ -18,7 +18,7 @@ from mv_assets.state.model import (
     Staged,
     State,
 )
-from mv_assets.state.rules import coverage
+from mv_assets.state.rules import coverage, marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
     mine = planned.inputs
     if _holds(row, mine):
         return Decision(Outcome.REPLAY, "the bucket already has these inputs")
-    if _overtaken(row, header, attempt):
+    if marks.overtaken(row, header, attempt):
         return Decision(Outcome.PLANNED_AGAIN, "marked or dropped by a person after this work was planned")
     if sight.inputs is None:
         return Decision(Outcome.WAITING, f"waits for {sight.waiting_for}")
@@ -76,11 +76,6 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
 def _holds(row: PartitionRow | None, inputs: Inputs) -> bool:
     """Whether the row's data is of these inputs. A forced row's is not: a person asked for a new read."""
     return row is not None and row.inputs == inputs and not row.forced
-
-
-def _overtaken(row: PartitionRow | None, header: Header, attempt: Attempt) -> bool:
-    forced_at = 0 if row is None else row.forced_at
-    return max(forced_at, header.reset_at) > attempt.version
 
 
 def _with_data(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mv_assets.state.model import _SEAL, Attempt, Copied, Header, Mark, PartitionRow, Sight, State
 from mv_assets.state.rules import coverage
-from mv_assets.state.rules.watermark import effective_state
+from mv_assets.state.rules.states import effective_state
 
 
 def compare(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
@@ -52,12 +52,17 @@ def force(row: PartitionRow | None, header: Header, bucket: int, reason: str) ->
     )
 
 
+def overtaken(row: PartitionRow | None, header: Header, attempt: Attempt) -> bool:
+    """Whether a person marked the bucket, or reset the view, after the attempt was planned."""
+    forced_at = 0 if row is None else row.forced_at
+    return max(forced_at, header.reset_at) > attempt.version
+
+
 def fail(
     row: PartitionRow | None, header: Header, bucket: int, attempt: Attempt, error: str
 ) -> PartitionRow | None:
     """FAIL: the bucket says why it has no current data; None if a peer or a person made that moot."""
-    forced_at = 0 if row is None else row.forced_at
-    if max(forced_at, header.reset_at) > attempt.version:
+    if overtaken(row, header, attempt):
         return None
     if row is None:
         return _without_data(bucket, header, error)

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mv_assets.state.model import _SEAL, Header, PartitionRow, State
-
-
-def effective_state(row: PartitionRow | None, header: Header) -> State:
-    """The state that counts: data of another definition is STALE without being marked."""
-    if row is None:
-        return State.VACANT
-    if row.inputs is not None and row.inputs.definition != header.definition:
-        return State.STALE
-    return row.state
+from mv_assets.state.model import _SEAL, Header, PartitionRow
+from mv_assets.state.rules.states import committed
 
 
 def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:
@@ -32,11 +24,6 @@ def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:
             break
         watermark = after
     return header if watermark == header.watermark else replace(header, watermark=watermark, seal=_SEAL)
-
-
-def committed(row: PartitionRow, header: Header) -> bool:
-    """Whether the row has data of the current definition; STALE data counts, it was committed."""
-    return row.inputs is not None and row.inputs.definition == header.definition
 
 
 def latest_end(ranges: Iterable[tuple[int, int]], now: int) -> int | None:

@@ -10,15 +10,12 @@ from mv_assets.state.model import (
     AttemptRecord,
     Header,
     Inputs,
-    Look,
-    LookRecord,
     PartitionRow,
     Sight,
     State,
-    Unserved,
 )
 from mv_assets.state.rules.marks import revert
-from mv_assets.state.rules.watermark import effective_state
+from mv_assets.state.rules.states import effective_state
 
 # So far two processes may differ in what they take for now.
 ALIKE_MS = 10_000
@@ -108,27 +105,3 @@ def abandoned(record: AttemptRecord) -> AttemptRecord | None:
 def retry_delay(attempts: int, first_ms: int = 10_000, longest_ms: int = 3_600_000) -> int:
     """Backoff after the given number of failed attempts: doubling, bounded."""
     return min(first_ms << min(max(attempts - 1, 0), 40), longest_ms)
-
-
-def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
-    """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
-    if look.unserved is None:
-        return None
-    seen = None if before is None else before.unserved
-    return seen if seen is not None and seen.bucket == look.unserved else Unserved(look.unserved, look.at)
-
-
-def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:
-    """Whether a look may end early.
-
-    The table's version alone is not enough: a commit may have landed after that look with inputs that
-    were already out of date, and only the map's version tells. A look that was made after now is one of a
-    clock that has been set back: it says nothing of when to look again.
-    """
-    return (
-        record is not None
-        and record.table_version == table_version
-        and record.map_version == map_version
-        and record.at <= now
-        and (record.recheck_at is None or now < record.recheck_at)
-    )

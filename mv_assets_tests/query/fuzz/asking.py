@@ -41,14 +41,14 @@ class Asking:
     """Asks the queries of one moment of a world."""
 
     def __init__(self, world: World, spark: SparkSession) -> None:
-        self._place = world.lake.place()
-        self._answers = Answers(self._place)
+        self._project = world.lake.open()
+        self._answers = Answers(self._project)
         self._spark = spark
         spark.conf.set("spark.sql.adaptive.enabled", "false")
 
     def declare(self) -> None:
         """Empty tables and views by their names: they tell what the base's answer looks like."""
-        for name in (*self._place.catalog.tables, *NAMED):
+        for name in (*self._project.catalog.tables, *NAMED):
             with ExitStack() as held:
                 planned = self._plan(Question(f"SELECT * FROM {name}", Freshness.OFF), held)
                 self._spark.createDataFrame([], planned.frame.schema).createOrReplaceTempView(name)
@@ -107,7 +107,7 @@ class Asking:
 
     def _plan(self, question: Question, held: ExitStack) -> Planned:
         statement = self._answers._statement(question)
-        return self._answers._planned(question, statement, Present(self._place, held), self._spark, held)
+        return self._answers._planned(question, statement, Present(self._project, held), self._spark, held)
 
     def _as_text(self, frame: DataFrame, number: int, held: ExitStack) -> str:
         """Rows of any columns in one form, as a SELECT."""

@@ -1,4 +1,4 @@
-"""All that work is carried out with and on."""
+"""A project opened: all that work is carried out with and on."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from dataclasses import dataclass
 
 from mv_assets.engine.session import Engine
 from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.maps import Maps, StoredMaps
+from mv_assets.refresh.second_look import SecondLooks
+from mv_assets.refresh.sights import Sights
 from mv_assets.refresh.sources import Sources
+from mv_assets.refresh.watch import Observer, Watch
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
-from mv_assets.tables.listing import Table
+from mv_assets.tables.listing import Table, unobserved
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A project's tables, its state, its Spark and its warehouse."""
+class OpenProject:
+    """A project's tables, its state, its Spark and its warehouse, and what is made of them."""
 
     catalog: Catalog
     tables: Mapping[str, Table]
@@ -46,10 +50,20 @@ class Place:
     def sources(self) -> Sources:
         return Sources(self.catalog, self.tables, self.store, self.warehouse)
 
+    def watch(self, observer: Observer = lambda _table: unobserved, *, maps: Maps | None = None) -> Watch:
+        """Looks that are written into the maps, or go to others."""
+        maps = maps or StoredMaps(self.store, self.manager)
+        return Watch(self.catalog, self.tables, maps, self.clock, observer)
 
-def place_of(
+    def second_looks(self, before: Sights) -> SecondLooks:
+        return SecondLooks(before, self.tables, self.store, self.clock)
+
+
+def open_project(
     catalog: Catalog, store: Store, manager: PartitionManager, engine: Engine, machine: Callable[[], int]
-) -> Place:
-    """Where a project's work is carried out, by the map's clock; files are dated by the machine's."""
+) -> OpenProject:
+    """The project by the map's clock; its files are dated by the machine's."""
     tables = {name: open_table(table, store.database, machine) for name, table in catalog.tables.items()}
-    return Place(catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), manager.clock)
+    return OpenProject(
+        catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), manager.clock
+    )

@@ -8,11 +8,10 @@ from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state.model import SecondLook
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
-from mv_assets.tables.listing import Listing, Table
-from mv_assets.views.view import View
+from mv_assets.tables.listing import Listing, Table, relisted, replaced
 
 
-class Again:
+class SecondLooks:
     """Looks at a view's inputs again, and whether the files that were read are still those of `before`.
 
     What was listed is listed anew only where something changed, so that many looks cost little.
@@ -20,13 +19,12 @@ class Again:
 
     def __init__(
         self,
-        view: View,
         before: Sights,
         tables: Mapping[str, Table],
         store: Store,
         clock: Callable[[], int],
     ) -> None:
-        self._view = view
+        self._view = before.view
         self._before = before
         self._last = before
         self._tables = tables
@@ -76,21 +74,3 @@ class Again:
             lost = [names[at] for at in each.members if names[at] in gone] if gone else []
             if lost or joined:
                 yield bucket, [*lost, *joined][0]
-
-
-def relisted(table: Table, last: Listing) -> Listing:
-    """The table now; the last listing itself if nothing has changed since."""
-    glance = table.glance()
-    # A checksum that was taken of a young file is not trusted for longer than its look.
-    if glance.version == last.version and last.recheck_at is None:
-        return last
-    return glance.listing()
-
-
-def replaced(before: Listing, now: Listing) -> set[str]:
-    """Files of a listing that are no longer the objects they were."""
-    if now is before:
-        return set()
-    current = dict(zip(now.names, now.identities, strict=True))
-    listed = zip(before.names, before.identities, strict=True)
-    return {name for name, identity in listed if current.get(name) != identity}

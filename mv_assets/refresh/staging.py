@@ -1,62 +1,54 @@
-"""A piece of work -> Spark -> generation, then its commit, and bucket by bucket what became of it."""
+"""Work -> Spark -> generation, then its commit, and bucket by bucket what became of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
 from mv_assets.engine.failures import spark_errors
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, MvError, OutOfSpace
-from mv_assets.refresh.again import Again
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.generations import Contents
-from mv_assets.refresh.place import Place
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.planner import Work
+from mv_assets.refresh.result import Result, not_reached
+from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import News
 from mv_assets.state.model import Outcome, SecondLook
-from mv_assets.state.rules import Due
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of one bucket."""
+class Stops:
+    """What stopped work of a plan, and whether the rest is to be tried all the same."""
 
-    bucket: int
-    operation: Due
-    outcome: Outcome
-    rows: int = 0
-    reason: str | None = None
-    tried: bool = True
+    def __init__(self) -> None:
+        self.full: OutOfSpace | None = None
 
-    @property
-    def done(self) -> bool:
-        """Whether the bucket now has data that may be called its own."""
-        return self.outcome in _DONE
-
-
-def not_reached(bucket: int, operation: Due, error: MvError | None) -> Result:
-    """A bucket that nobody got to, as something was in the way of others; it is as it was."""
-    return Result(bucket, operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}", tried=False)
+    def the_rest(self, stopped: EngineLost | OutOfSpace | None) -> bool:
+        """Whether it stops the rest: Spark went away, or it is the disk, the second time without room."""
+        if stopped is None:
+            return False
+        if isinstance(stopped, EngineLost) or self.full is not None:
+            return True
+        self.full = stopped
+        return False
 
 
-_DONE = (Outcome.COMMITTED, Outcome.COMMITTED_STALE, Outcome.REPLAY, Outcome.SUPERSEDED, Outcome.REVERTED)
-
-
-class Piece:
-    """One piece of work: buckets that are staged together if they can be, and committed each by itself.
+class Staging:
+    """The staging of some work: its buckets together if they can be, and each committed by itself.
 
     What was staged but not committed when the block ends is abandoned.
     """
 
-    def __init__(self, place: Place, news: News, again: Again, version: int, work: Work) -> None:
-        self._place = place
+    def __init__(
+        self, project: OpenProject, news: News, second_looks: SecondLooks, version: int, work: Work
+    ) -> None:
+        self._project = project
         self._view = news.sights.view
         self._news = news
         self._version = version
@@ -65,7 +57,7 @@ class Piece:
         self._merging = {
             b: (news.snapshot.rows[b], each) for b, each in work.additions.items() if b in self._planned
         }
-        self._again = again
+        self._second_looks = second_looks
         self._open: list[OpenAttempt] = []
         self._staged: list[OpenAttempt] = []
         self._results: list[Result] = []
@@ -94,7 +86,7 @@ class Piece:
         full = {bucket: each for bucket, each in seen.items() if each.members}
         self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
         if full:
-            self._place.warehouse.prepare(self._view.name)
+            self._project.warehouse.prepare(self._view.name)
             try:
                 self._compute(full)
             except (EngineLost, OutOfSpace) as error:
@@ -121,10 +113,10 @@ class Piece:
 
     def _compute(self, full: dict[int, Seen]) -> None:
         with ExitStack() as held:
-            spark = held.enter_context(self._place.engine.session())
+            spark = held.enter_context(self._project.engine.session())
             try:
                 with spark_errors():
-                    computation = self._place.sources.computation(
+                    computation = self._project.sources.computation(
                         held, spark, self._news.sights, full, self._merging
                     )
                     groups = computation.groups(list(full))
@@ -140,7 +132,7 @@ class Piece:
 
     def _job(self, computation: Computation, alike: Alike) -> Compute:
         def compute(generation: str, buckets: Sequence[int]) -> Contents:
-            name, warehouse = self._view.name, self._place.warehouse
+            name, warehouse = self._view.name, self._project.warehouse
             computation.write(alike, buckets, warehouse.place(name, generation))
             contents = warehouse.contents(name, generation)
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
@@ -191,7 +183,7 @@ class Piece:
 
     def _register(self, buckets: Sequence[int]) -> OpenAttempt:
         planned = [self._planned[bucket] for bucket in buckets]
-        self._open.append(OpenAttempt(self._place, self._view.declaration, self._version, planned))
+        self._open.append(OpenAttempt(self._project, self._view.declaration, self._version, planned))
         return self._open[-1]
 
     def _isolate(self, attempt: OpenAttempt, compute: Compute, failed: JobFailed) -> None:
@@ -199,7 +191,7 @@ class Piece:
         moved = self._moved(attempt.buckets)
         rest = [bucket for bucket in attempt.buckets if bucket not in moved]
         if not moved:
-            self._place.warehouse.prepare(self._view.name)
+            self._project.warehouse.prepare(self._view.name)
             if failed.everywhere or len(rest) == 1:
                 self._record(attempt, str(failed))
                 return
@@ -224,17 +216,17 @@ class Piece:
         ]
 
     def _look_again(self, buckets: Sequence[int]) -> SecondLook:
-        return self._again.look({bucket: self._news.seen[bucket] for bucket in buckets})
+        return self._second_looks.look({bucket: self._news.seen[bucket] for bucket in buckets})
 
     def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
         """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""
-        seen, found = self._look_again(buckets), dict[int, Result]()
-        for bucket, sight in seen.sights.items():
+        second_look, found = self._look_again(buckets), dict[int, Result]()
+        for bucket, sight in second_look.sights.items():
             outcome, why = Outcome.SOURCE_CHANGED, None
             if sight.inputs is None:
                 outcome, why = Outcome.WAITING, f"waits for {sight.waiting_for}"
-            elif bucket in seen.changed:
-                why = f"{seen.changed[bucket]} changed while it was read"
+            elif bucket in second_look.changed:
+                why = f"{second_look.changed[bucket]} changed while it was read"
             elif sight.inputs != self._planned[bucket].inputs:
                 why = "the base table changed while it was read"
             if why is not None:

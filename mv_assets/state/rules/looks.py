@@ -1,0 +1,29 @@
+"""What an earlier look means for the next one: whether it may end early, and what has waited since."""
+
+from __future__ import annotations
+
+from mv_assets.state.model import Look, LookRecord, Unserved
+
+
+def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:
+    """Whether a look may end early.
+
+    The table's version alone is not enough: a commit may have landed after that look with inputs that
+    were already out of date, and only the map's version tells. A look that was made after now is one of a
+    clock that has been set back: it says nothing of when to look again.
+    """
+    return (
+        record is not None
+        and record.table_version == table_version
+        and record.map_version == map_version
+        and record.at <= now
+        and (record.recheck_at is None or now < record.recheck_at)
+    )
+
+
+def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
+    """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
+    if look.unserved is None:
+        return None
+    known = None if before is None else before.unserved
+    return known if known is not None and known.bucket == look.unserved else Unserved(look.unserved, look.at)
