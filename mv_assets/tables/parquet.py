@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,8 +23,10 @@ from mv_assets.tables.locating import folder_at
 from mv_assets.tables.times import TimeColumn
 from mv_assets.tables.types import common_type, types_in
 
-# What a crash during a long first look may cost, in files.
+# What a long first look that crashes or is cut short may cost: in files, and in bytes a thread, so that a
+# tick of the sensor comes to its first save however large the files are.
 _BATCH = 2_000
+_BYTES = 64 << 20
 _SAMPLE = 16
 _ALWAYS_SAMPLED = 3
 _LOGS = {"_delta_log": "delta", "metadata/version-hint.text": "iceberg"}
@@ -154,16 +156,30 @@ class _Look:
     def examine(self, progress: Progress) -> None:
         """Read the other files in parallel, and remember them a batch at a time."""
         files, size, whole = 0, 0, sum(self._listing.sizes[at] for at in self._left.values())
-        names, folder = iter(self._left), self._table.folder
+        folder = self._table.folder
         with ThreadPoolExecutor(folder.threads) as pool:
-            while batch := list(islice(names, _BATCH)):
+            for batch in self._batches(_BYTES * folder.threads):
                 files += len(batch)
                 size += sum(self._listing.sizes[self._left[name]] for name in batch)
-                parts = [batch[at : at + _TASK] for at in range(0, len(batch), _TASK)]
+                # All threads have something to do, even if the batch is a few large files.
+                task = min(_TASK, -(-len(batch) // folder.threads))
+                parts = [batch[at : at + task] for at in range(0, len(batch), task)]
                 some = partial(self._examine, folder)
                 found = dict(zip(batch, chain.from_iterable(pool.map(some, parts)), strict=True))
                 self._remember(found)
                 progress(files, size, len(self._left), whole)
+
+    def _batches(self, most_bytes: int) -> Iterator[list[str]]:
+        batch: list[str] = []
+        size = 0
+        for name, at in self._left.items():
+            batch.append(name)
+            size += self._listing.sizes[at]
+            if len(batch) >= _BATCH or size >= most_bytes:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     def finish(self) -> Listing:
         listing = self._listing
