@@ -199,7 +199,7 @@ def _examined(
         last = known.get(file.name)
         try:
             found, error = read(file), None
-        except (Unusable, OSError) as failed:
+        except (Unusable, OSError, MemoryError) as failed:
             found, error = Extent(last.range if last else None), _why(failed)
         start, end = found.range or (None, None)
         return Known(_identity(file), how, start, end, found.nulls, error=error)
