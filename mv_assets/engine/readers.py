@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 from py4j.protocol import Py4JError
@@ -76,7 +76,8 @@ class FolderReader(_OfFiles):
         self._listing = listing
         self._wanted = tuple(sorted(wanted))
         self._open = open_file
-        self._unknown = unknown
+        # Neighbouring buckets lack the same columns.
+        self._unknown = cache(unknown)
         self._types = Types(spark)
         self._held: dict[str, Holding | Unreadable] = {}
 
@@ -194,7 +195,9 @@ def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Itera
     """The reader for a table of the project."""
     match table:
         case ParquetFiles():
-            return FolderReader(spark, listing, wanted, table.folder.open, lambda c: table.columns(c) or {})
+            return FolderReader(
+                spark, listing, wanted, table.folder.open, lambda c: table.columns(c, everywhere=True) or {}
+            )
         case DeltaFiles(reader="spark"):
             return ConnectorReader(spark, wanted, "delta", table.path, listing.version.rpartition("@")[2])
         case IcebergFiles(reader="spark"):

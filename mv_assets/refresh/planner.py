@@ -211,7 +211,24 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> i
     # Nor may one that has been set back since the bucket was refreshed.
     since = buckets.next(seen.bucket) if refreshed is None or refreshed > now else refreshed
     first = min((time for time in changed if time > since), default=now)
+    # A file that is replaced shows its last change only; looks remember how long its bucket has been waiting.
+    first = min(first, _waiting_since(situation.snapshot, row, seen.bucket, now))
     return min(max(recent) + limits.settle, first + limits.settle_at_most)
+
+
+def _waiting_since(snapshot: Snapshot, row: PartitionRow | None, bucket: int, now: int) -> int:
+    """Since when the bucket is known to wait, if it has waited as long as the one that looks remember.
+
+    So have all whose rows have not changed after that one's: when that is computed, all that wait then.
+    """
+    oldest = None if snapshot.look is None else snapshot.look.unserved
+    if oldest is None:
+        return now
+    theirs = snapshot.rows.get(oldest.bucket)
+    if bucket != oldest.bucket and (row is None or theirs is None or row.token > theirs.token):
+        return now
+    refreshed = [each.refreshed_at or 0 for each in (row, theirs) if each is not None]
+    return max([oldest.since, *(time for time in refreshed if time <= now)])
 
 
 def _works(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:

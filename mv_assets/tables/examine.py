@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import farmhash
 import pyarrow as pa
@@ -55,12 +57,16 @@ def examine(
 def _read(folder: Folder, name: str, time: TimeColumn | None, entry: Entry, known: Range | None) -> Known:
     with folder.open(name) as file:
         if entry.checksum is None:
-            crc, source = _checksum(file, entry.size)
+            crc, content = _checksum(file, entry.size)
         else:
-            crc, source = hashed(f"{entry.size} {entry.checksum}"), file
+            crc, content = hashed(f"{entry.size} {entry.checksum}"), None
+        reads = _Reads(file)
+        source = pa.PythonFile(reads, mode="r") if content is None else pa.BufferReader(content)
         try:
             found = _extent(source, name, time)
         except Unusable as unusable:
+            if reads.failed is not None:
+                raise reads.failed from unusable
             return _unusable(entry, crc, known, str(unusable))
         start, end = found.range or (None, None)
         return Known(entry.identity, crc, start, end, found.nulls)
@@ -71,8 +77,44 @@ def _unusable(entry: Entry, crc: int, known: Range | None, why: str) -> Known:
     return Known(entry.identity, crc, start, end, error=why)
 
 
-def _checksum(file: pa.NativeFile, size: int) -> tuple[int, pa.NativeFile]:
-    """A hash of the hashes of the file's parts, and its footer's source: small files are in memory now."""
+class _Reads:
+    """Reads of an open file, and the error of one that failed.
+
+    Arrow calls a lost connection what it calls a damaged file; but only bytes that were read tell of damage.
+    """
+
+    closed = False
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+        self.failed: Exception | None = None
+
+    def read(self, length: int) -> bytes:
+        with self._noting():
+            return _read_fully(self._file, length)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with self._noting():
+            return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        with self._noting():
+            return int(self._file.tell())
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failed = error
+            raise
+
+    def close(self) -> None:
+        """Who opened the file closes it."""
+
+
+def _checksum(file: pa.NativeFile, size: int) -> tuple[int, bytes | None]:
+    """A hash of the hashes of the file's parts, and the whole content if it is small."""
     parts, length = [], min(_CHUNK, size + 1)
     only = chunk = _read_fully(file, length)
     while chunk:
@@ -80,7 +122,7 @@ def _checksum(file: pa.NativeFile, size: int) -> tuple[int, pa.NativeFile]:
         chunk = _read_fully(file, _CHUNK) if len(chunk) == length else b""
         length = _CHUNK
     crc = signed(farmhash.fingerprint64(struct.pack(f"<{len(parts)}Q", *parts)))
-    return crc, pa.BufferReader(only) if len(parts) == 1 else file
+    return crc, only if len(parts) == 1 else None
 
 
 def _read_fully(file: pa.NativeFile, length: int) -> bytes:

@@ -49,7 +49,9 @@ def extent(source: Source, time: TimeColumn | None) -> Extent:
 
     Raises:
         Unusable: no Parquet file, damaged, or without a usable time column.
-        OSError: it could not be read, which says nothing of what it holds.
+        OSError: it could not be read, which says nothing of what it holds. A store's errors may look like
+            damage, so that only whoever reads from one can tell.
+        MemoryError: nor does too little memory.
 
     """
     try:
@@ -60,6 +62,8 @@ def extent(source: Source, time: TimeColumn | None) -> Extent:
         if type(error) is not OSError or error.errno is not None:
             raise
         raise Unusable(_reason(error)) from error
+    except MemoryError:
+        raise
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unusable(_reason(error)) from error
 

@@ -27,6 +27,8 @@ Reader = Literal["files", "spark"]
 BY_SPARK = "set `reader: spark`, so that Spark reads this version through the format's own connector"
 
 _THREADS = 8
+# What a look that is cut short may cost, in files; only their footers and times are read.
+_BATCH = 200
 _LONGEST = 300
 _SPARK_UNITS: Mapping[str, Unit | Literal["d"]] = {"date": "d", "timestamp": "us", "timestamp_ntz": "us"}
 
@@ -190,13 +192,14 @@ def _examined(
         for name, entry in known.items()
         if entry.error is None and entry.identity == _identity(unread[name])
     }
-    left = [file for name, file in unread.items() if name not in fresh]
+    # Those that failed before come last: read at each look, they must not use up its time for the others.
+    left = sorted((file for name, file in unread.items() if name not in fresh), key=lambda f: f.name in known)
 
     def one(file: Active) -> Known:
         last = known.get(file.name)
         try:
             found, error = read(file), None
-        except (Unusable, OSError) as failed:
+        except (Unusable, OSError, MemoryError) as failed:
             found, error = Extent(last.range if last else None), _why(failed)
         start, end = found.range or (None, None)
         return Known(_identity(file), how, start, end, found.nulls, error=error)
@@ -204,11 +207,14 @@ def _examined(
     whole, size = sum(file.size for file in left), 0
     found: dict[str, Known] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
-        for file, entry in zip(left, pool.map(one, left), strict=True):
-            found[file.name] = entry
-            size += file.size
+        for at in range(0, len(left), _BATCH):
+            batch = left[at : at + _BATCH]
+            entries = {file.name: entry for file, entry in zip(batch, pool.map(one, batch), strict=True)}
+            # Before `progress`, which may end the look: the next one goes on from here.
+            inventory.save(entries)
+            found |= entries
+            size += sum(file.size for file in batch)
             progress(len(found), size, len(left), whole)
-    inventory.save(found)
     inventory.forget(gone)
     return {name: entry for name, entry in known.items() if name in fresh} | found
 

@@ -190,10 +190,13 @@ class Table(Protocol):
         """
         ...
 
-    def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:
+    def columns(
+        self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
+    ) -> dict[str, str] | None:
         """Columns with their Spark SQL types; None while the table has no files.
 
-        Files may differ: the answer has all `wanted` columns that any sampled file has.
+        Files may differ: the answer has all `wanted` columns that any sampled file has; `everywhere` goes on
+        looking in the others while one is missing, which takes long if no file has it.
         """
         ...
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import partitions
+from mv_assets.tables.columns import columns_in
 from mv_assets.tables.examine import examine
 from mv_assets.tables.folders import Entry, Folder, Walk
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Details, Listing, Progress, unobserved
 from mv_assets.tables.locating import folder_at
 from mv_assets.tables.times import TimeColumn
-from mv_assets.tables.types import common_type, types_in
 
-# What a crash during a long first look may cost, in files.
+# What a long first look that crashes or is cut short may cost: in files, and in bytes a thread, so that a
+# tick of the sensor comes to its first save however large the files are.
 _BATCH = 2_000
-_SAMPLE = 16
-_ALWAYS_SAMPLED = 3
+_BYTES = 64 << 20
 _LOGS = {"_delta_log": "delta", "metadata/version-hint.text": "iceberg"}
 # Files a thread takes at a time: handing over each small file would cost more than reading it.
 _TASK = 16
@@ -54,25 +52,15 @@ class ParquetFiles:
                 instead = f"declare it with `format: {kind}`"
                 raise TableRefused(self.name, f"has {inside}, so it is a table of format {kind}", instead)
 
-    def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:
-        walk, folder = self._walk(), self.folder
-        kinds: dict[str, Counter[str]] = {}
-        missing, read = {name.lower() for name in wanted}, 0
-        for name in _sample(sorted(walk.names)):
-            try:
-                with folder.open(name) as file:
-                    types = types_in(pq.ParquetFile(file))
-            except (pa.ArrowException, OSError, ValueError):
-                continue
-            for column, kind in types.items():
-                kinds.setdefault(column, Counter())[kind] += 1
-            read, missing = read + 1, missing - {column.lower() for column in types}
-            if read >= _ALWAYS_SAMPLED and not missing:
-                break
-        if not kinds:
-            return None
-        found = {column: common_type(counted) for column, counted in kinds.items()}
-        return found | partitions.types_of(walk.names, self.time)
+    def columns(
+        self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
+    ) -> dict[str, str] | None:
+        walk = self._walk()
+        given = partitions.types_of(walk.names, self.time)
+        folded = {name.lower() for name in given}
+        inside = frozenset(name for name in wanted if name.lower() not in folded)
+        found = columns_in(self.folder, walk, inside, everywhere=everywhere)
+        return None if found is None else found | given
 
     @property
     def folder(self) -> Folder:
@@ -154,16 +142,30 @@ class _Look:
     def examine(self, progress: Progress) -> None:
         """Read the other files in parallel, and remember them a batch at a time."""
         files, size, whole = 0, 0, sum(self._listing.sizes[at] for at in self._left.values())
-        names, folder = iter(self._left), self._table.folder
+        folder = self._table.folder
         with ThreadPoolExecutor(folder.threads) as pool:
-            while batch := list(islice(names, _BATCH)):
+            for batch in self._batches(_BYTES * folder.threads):
                 files += len(batch)
                 size += sum(self._listing.sizes[self._left[name]] for name in batch)
-                parts = [batch[at : at + _TASK] for at in range(0, len(batch), _TASK)]
+                # All threads have something to do, even if the batch is a few large files.
+                task = min(_TASK, -(-len(batch) // folder.threads))
+                parts = [batch[at : at + task] for at in range(0, len(batch), task)]
                 some = partial(self._examine, folder)
                 found = dict(zip(batch, chain.from_iterable(pool.map(some, parts)), strict=True))
                 self._remember(found)
                 progress(files, size, len(self._left), whole)
+
+    def _batches(self, most_bytes: int) -> Iterator[list[str]]:
+        batch: list[str] = []
+        size = 0
+        for name, at in self._left.items():
+            batch.append(name)
+            size += self._listing.sizes[at]
+            if len(batch) >= _BATCH or size >= most_bytes:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     def finish(self) -> Listing:
         listing = self._listing
@@ -210,12 +212,3 @@ class _Look:
                 listing.unread.add(name)
             return
         listing.crcs[at], listing.starts[at], listing.ends[at] = known.crc, known.start_ms, known.end_ms
-
-
-def _sample(names: list[str]) -> Iterator[str]:
-    """Names to look for columns in: the last, the first, and some between."""
-    if not names:
-        return
-    last = len(names) - 1
-    places = [last, 0, *(last * part // _SAMPLE for part in range(1, _SAMPLE))]
-    yield from (names[place] for place in dict.fromkeys(places))

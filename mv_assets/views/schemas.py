@@ -17,7 +17,7 @@ def known(table: Table, used: frozenset[str]) -> tuple[Source, list[Mistake]]:
     """The table with its columns, or what is wrong with it."""
     wanted = used if table.time_column is None else used | {table.time_column}
     try:
-        columns = open_table(table, None, lambda: 0).columns(wanted)
+        columns = open_table(table, None, lambda: 0).columns(wanted, everywhere=True)
     except MvError as error:
         return unseen(table), [Mistake(f"tables.{table.name}.path", str(error))]
     if columns is None or table.time_column is None:

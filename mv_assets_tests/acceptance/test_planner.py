@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from mv_assets.buckets import HOUR
+from mv_assets.buckets import HOUR, MINUTE
 from mv_assets.defs.requests import askings
 from mv_assets.errors import GaveUp
 from mv_assets.refresh.planner import Limits, nothing_due
@@ -197,6 +198,52 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     changed[:] = array("q", [first, first + 19_000])
     assert works(later(outlook, first + 19_999).plan()) == []
     assert works(later(outlook, first + 20_000).plan()) == [("APPEND", [0])]
+
+
+RESTLESS = {"settle": "10m", "settle_at_most": "30m"}
+
+
+def test_a_new_bucket_whose_file_is_replaced_all_the_time_is_refreshed_all_the_same(lake: Lakes) -> None:
+    made = lake(table=RESTLESS)
+    found = replaced_every_5_minutes(made, lambda _minute: {"day-0.parquet": through(0)})
+    assert found == {30: [("APPEND", [0])], 60: [("OVERWRITE", [0])], 90: [("OVERWRITE", [0])]}
+
+
+def test_all_buckets_that_a_replaced_file_reaches_into_are_refreshed_together(lake: Lakes) -> None:
+    made = lake(table=RESTLESS)
+    made.write("wide.parquet", through(0, 3))
+    made.converge()
+    found = replaced_every_5_minutes(made, lambda _minute: {"wide.parquet": through(0, 3)})
+    assert found == {minute: [("OVERWRITE", [0, 1, 2, 3])] for minute in (30, 60, 90)}
+
+
+def test_a_bucket_that_began_to_wait_later_waits_as_long_and_not_for_ever(lake: Lakes) -> None:
+    made = lake(table=RESTLESS)
+    made.days(0, 1)
+    made.converge()
+    first, second = {"day-0.parquet": through(0)}, {"day-1.parquet": through(1)}
+    found = replaced_every_5_minutes(made, lambda minute: first | (second if minute >= 20 else {}))
+    both = [("OVERWRITE", [0, 1])]
+    assert found == {30: [("OVERWRITE", [0])], 60: both, 90: both}
+
+
+def replaced_every_5_minutes(
+    made: Lake, files: Callable[[int], dict[str, list[datetime]]]
+) -> dict[int, list[tuple[str, list[int]]]]:
+    """The minutes in which work is found, and done, while files are replaced by others of these times."""
+    begin, found = made.clock.now, {}
+    for minute in range(0, 91, 5):
+        made.clock.now = begin + minute * MINUTE
+        replaced = files(minute)
+        for name, times in replaced.items():
+            made.write(name, times, value=77 + minute)
+        outlook = made.look()
+        base = news_of(outlook).sights.base
+        base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
+        if pieces(outlook.plan()):
+            found[minute] = pieces(outlook.plan())
+            made.carry_out(outlook)
+    return found
 
 
 def test_a_clock_ahead_of_ours_holds_no_bucket(lake: Lakes) -> None:

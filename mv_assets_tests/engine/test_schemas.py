@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
 from mv_assets_tests.lake import day
 
@@ -25,6 +29,29 @@ def test_a_column_that_came_later_is_null_before(works: Make) -> None:
     lake.put("2.parquet", rows_at([2], y="only"))
     assert lake.outcomes() == dict.fromkeys(range(3), ALL)
     assert lake.rows("x", "y") == [(1, None), (2, "new"), (3, None), (None, "only")]
+
+
+def test_a_column_that_one_of_many_files_has_is_null_elsewhere(
+    works: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = works(daily("x", "y"), table={"settle": "0s"})
+    for number in range(100):
+        lake.put(f"{number:02}.parquet", rows_at([number % 4], x=number))
+    lake.put("40.parquet", rows_at([0], x=40, y="rare"))
+    time.sleep(0.02)
+    for number in range(4):
+        lake.put(f"{number:02}.parquet", rows_at([number], x=number))
+    really, asked = ParquetFiles.columns, []
+
+    def columns(table: ParquetFiles, *given: Any, **named: Any) -> Any:
+        asked.append(given)
+        return really(table, *given, **named)
+
+    monkeypatch.setattr(ParquetFiles, "columns", columns)
+    assert lake.outcomes() == dict.fromkeys(range(4), ALL)
+    assert [row for row in lake.rows("x", "y") if row[1] is not None] == [(40, "rare")]
+    # Once, not for each bucket.
+    assert len(asked) == 1
 
 
 def test_columns_are_found_whatever_their_order_and_case(works: Make) -> None:

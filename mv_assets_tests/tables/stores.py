@@ -51,7 +51,7 @@ class Store(MemoryFileSystem):  # type: ignore[misc]
             self.reads.append(path)
             if path in self.failing:
                 return _Failing(self.failing[path])
-            return _Counting(super()._open(path, mode, **options), self.bytes_read)
+            return Counting(super()._open(path, mode, **options), self.bytes_read)
         return super()._open(path, mode, **options)
 
     def says(self, info: Info) -> Info:
@@ -66,7 +66,7 @@ class Store(MemoryFileSystem):  # type: ignore[misc]
         return self.says(info | {"created": created})
 
 
-class _Counting:
+class Counting:
     """A file whose reads are counted."""
 
     def __init__(self, file: Any, counts: list[int]) -> None:

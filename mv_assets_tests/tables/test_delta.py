@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mv_assets.errors import TableRefused, TableUnreadable
+from mv_assets.errors import StillReading, TableRefused, TableUnreadable
 from mv_assets.state.store import Store
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.inventory import Inventory
@@ -390,6 +390,44 @@ def test_a_file_without_statistics_is_ranged_by_its_footer_once(root: Path, tabl
     assert list(again.segments()) == list(first.segments())
     assert again.nulls == first.nulls
     assert not again.broken
+
+
+def test_a_listing_that_is_cut_short_is_taken_up_where_it_ended(
+    root: Path, table: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.lakehouse._BATCH", 2)
+    for day in range(5):
+        write_deltalake(root, rows(day), mode="append")
+    without_stats(root)
+
+    def too_late(files: int, _size: int, all_files: int, _whole: int) -> None:
+        if files < all_files:
+            raise StillReading("t", files, all_files)
+
+    for known in (2, 4):
+        with pytest.raises(StillReading):
+            table().glance().listing(too_late)
+        assert len(dict(table().inventory.known())) == known
+    assert ranges(table().glance().listing(too_late)) == [(day * DAY, day * DAY) for day in range(5)]
+
+
+def test_files_that_failed_before_do_not_keep_a_listing_from_the_others(
+    root: Path, table: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.lakehouse._BATCH", 1)
+    write_deltalake(root, rows(1))
+    without_stats(root)
+    next(root.glob("*.parquet")).write_bytes(b"no Parquet")
+    table().glance().listing()
+    write_deltalake(root, rows(2), mode="append")
+    without_stats(root)
+
+    def too_late(*counts: int) -> None:
+        raise StillReading("t", counts[0], counts[2])
+
+    with pytest.raises(StillReading):
+        table().glance().listing(too_late)
+    assert {entry.start_ms for _, entry in table().inventory.known()} == {None, 2 * DAY}
 
 
 def test_a_remembered_range_is_not_used_for_another_time_column(root: Path, table: Make) -> None:

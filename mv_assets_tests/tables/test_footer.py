@@ -237,6 +237,15 @@ def test_a_wrong_magic_is_unusable() -> None:
             of(wrong)
 
 
+def test_too_little_memory_says_nothing_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", fail)
+    with pytest.raises(MemoryError):
+        of(content(1))
+
+
 FLIPS = """
 import sys
 import pyarrow as pa

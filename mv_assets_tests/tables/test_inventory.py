@@ -14,6 +14,7 @@ from mv_assets.state import schema
 from mv_assets.state.database import Database
 from mv_assets.state.store import Store
 from mv_assets.tables.inventory import Inventory, Known
+from mv_assets.tables.local import LocalFolder
 from mv_assets.tables.opening import open_table
 from mv_assets_tests.harness import Deployment
 from mv_assets_tests.state.faults import Crash, dump
@@ -172,6 +173,16 @@ def test_a_crash_in_a_long_first_look_keeps_the_batches_that_were_done(
     opened.clear()
     assert len(kept.look()) == 12
     assert set(opened) == {f"{number}.parquet" for number in range(12)} - done
+
+
+def test_large_files_are_remembered_after_fewer_of_them(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = lake.write("0.parquet", 0).stat().st_size
+    monkeypatch.setattr("mv_assets.tables.parquet._BYTES", 2 * size // LocalFolder.threads)
+    for number in range(1, 5):
+        lake.write(f"{number}.parquet", number)
+    known: list[int] = []
+    lake.table().glance().listing(lambda *_: known.append(len(dict(lake.table().inventory.known()))))
+    assert known == [2, 4, 5]
 
 
 def test_two_deployments_save_the_same_files_at_once(store: Store, state_url: str) -> None:

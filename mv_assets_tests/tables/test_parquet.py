@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import time
 from itertools import count
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from mv_assets.errors import TableRefused
 from mv_assets.state.model import EMPTY
 from mv_assets.tables.listing import ALWAYS, Broken
 from mv_assets.tables.local import LocalFolder
+from mv_assets.tables.parquet import ParquetFiles
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.tables.lake import (
     LATER,
@@ -293,6 +295,60 @@ def test_columns_of_many_files_are_sampled(lake: Lake, opened: list[str]) -> Non
     assert lake.table().columns(frozenset({"nowhere"})) == {"ts": "timestamp_ntz"}
     assert len(opened) < 30
     assert {"000.parquet", "199.parquet"} <= set(opened)
+
+
+def rare(lake: Lake, files: int, at: int) -> ParquetFiles:
+    """A table of many files, of which one has a column that the others lack."""
+    for number in range(files):
+        lake.write(f"{number:03}.parquet", 1)
+    put(lake.root / f"{at:03}.parquet", table_content(pa.table({"rare": [1]})))
+    time.sleep(0.02)
+    for number in range(5):
+        lake.write(f"{number:03}.parquet", 1)
+    return lake.table()
+
+
+def test_a_column_is_found_in_whichever_file_has_it(lake: Lake, opened: list[str]) -> None:
+    table = rare(lake, 200, 90)
+    assert table.columns(frozenset({"rare"})) == {"ts": "timestamp_ntz"}
+    opened.clear()
+    assert table.columns(frozenset({"RARE"}), everywhere=True) == {"ts": "timestamp_ntz", "rare": "bigint"}
+    assert len(opened) < 200
+
+
+def test_a_column_that_no_file_has_is_looked_for_in_each_once_and_in_a_bounded_number(
+    lake: Lake, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = rare(lake, 200, 90)
+    table.columns(frozenset({"nowhere"}), everywhere=True)
+    assert len(opened) == len(set(opened)) == 200
+    opened.clear()
+    monkeypatch.setattr("mv_assets.tables.columns._MOST", 50)
+    table.columns(frozenset({"nowhere"}), everywhere=True)
+    assert len(opened) < 80
+
+
+def test_a_new_column_is_found_in_the_newest_file_whatever_its_name(lake: Lake, opened: list[str]) -> None:
+    for number in range(200):
+        lake.write(f"{number:03}.parquet", 1)
+    time.sleep(0.02)
+    put(lake.root / "090.parquet", table_content(pa.table({"new": [1]})))
+    assert lake.table().columns(frozenset({"new"})) == {"ts": "timestamp_ntz", "new": "bigint"}
+    assert len(opened) < 10
+
+
+def test_a_column_of_the_folders_is_not_looked_for_in_files(lake: Lake, opened: list[str]) -> None:
+    for number in range(100):
+        lake.write(f"k={number}/a.parquet", 1)
+    assert lake.table().columns(frozenset({"K"}), everywhere=True) == {"ts": "timestamp_ntz", "k": "int"}
+    assert len(opened) < 10
+
+
+def test_where_no_file_can_be_read_not_all_are_tried(lake: Lake, opened: list[str]) -> None:
+    for number in range(100):
+        lake.damage(f"{number}.parquet")
+    assert lake.table().columns(frozenset({"ts"}), everywhere=True) is None
+    assert len(opened) < 30
 
 
 def test_int96_is_a_timestamp_to_spark(lake: Lake) -> None:

@@ -178,6 +178,10 @@ def test_98_a_damaged_object_keeps_its_range(lake: Lake, store: type[Store]) -> 
         ConnectionError("lost"),
         TimeoutError("late"),
         RuntimeError("HTTP 503"),
+        # As Arrow's own stores say it, and as it calls a damaged file too.
+        OSError("When reading information for key: curlCode: 28, Timeout was reached"),
+        pa.ArrowInvalid("the connection was closed"),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
     ],
     ids=repr,
 )
@@ -193,6 +197,40 @@ def test_an_object_that_could_not_be_read_just_now_is_read_again(
     store.failing.clear()
     healed = lake.look(path=url(store))
     assert (ranges(healed), healed.broken) == ({"a.parquet": (3, 3), "b.parquet": (5, 5)}, {})
+
+
+@pytest.mark.parametrize("store", [Store, Seconds])
+def test_a_large_object_that_is_lost_after_its_checksum_was_taken_is_read_again(
+    lake: Lake, store: type[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.examine._CHUNK", 64)
+    write(store, "a.parquet", content(3))
+    really = stores.Counting.read
+
+    def lose(file: stores.Counting, size: int = -1) -> Any:
+        already = sum(store.bytes_read)
+        if (data := really(file, size)) and already >= len(content(3)):
+            raise OSError("the connection was closed")
+        return data
+
+    with monkeypatch.context() as losing:
+        losing.setattr(stores.Counting, "read", lose)
+        found = lake.look(path=url(store))
+    assert (set(found.broken), found.recheck_at) == ({"a.parquet"}, LATER + SETTLE)
+    assert (ranges(lake.look(path=url(store))), lake.look(path=url(store)).broken) == (
+        {"a.parquet": (3, 3)},
+        {},
+    )
+
+
+@every_store
+def test_a_large_object_that_is_damaged_is_read_once(
+    lake: Lake, store: type[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.examine._CHUNK", 64)
+    write(store, "a.parquet", content(3)[:-1])
+    found = lake.look(path=url(store))
+    assert (set(found.broken), found.recheck_at) == ({"a.parquet"}, None)
 
 
 @pytest.mark.parametrize("where", ["/lake", "/lake/x"])

@@ -123,6 +123,14 @@ def test_a_column_that_only_some_files_have_is_known(lake: Lake) -> None:
     assert lake.load().view("hourly").sql.used == {"trips": {"pickup_at", "tip", "fare"}}
 
 
+def test_a_column_that_one_of_many_files_has_is_known(lake: Lake) -> None:
+    for number in range(100):
+        tip = {"tip": pa.array([1, 2, 3])} if number == 40 else {}
+        lake.write("trips", {"pickup_at": instants(), **tip}, f"{number:02}.parquet")
+    lake.view(sql=HOURLY.replace("count(*)", "sum(tip + fare)"))
+    assert "hourly" in lake.load().views
+
+
 def test_a_hive_partition_is_a_column(lake: Lake) -> None:
     lake.write("days", {"n": pa.array([1])}, "day=2024-01-01/a.parquet")
     lake.table("days", time_column="day")

@@ -57,7 +57,12 @@ class IcebergFiles:
                 glance.refuse()
         return glance
 
-    def columns(self, wanted: frozenset[str] = frozenset()) -> dict[str, str] | None:  # noqa: ARG002 - it has all
+    def columns(
+        self,
+        wanted: frozenset[str] = frozenset(),  # noqa: ARG002 - it has all
+        *,
+        everywhere: bool = False,  # noqa: ARG002
+    ) -> dict[str, str] | None:
         with self.readable():
             return schemas.columns(self._open().schema())
 
