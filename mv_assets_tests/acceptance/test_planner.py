@@ -240,8 +240,8 @@ def replaced_every_5_minutes(
         outlook = made.look()
         base = news_of(outlook).sights.base
         base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
-        if pieces(outlook.plan()):
-            found[minute] = pieces(outlook.plan())
+        if works(outlook.plan()):
+            found[minute] = works(outlook.plan())
             made.carry_out(outlook)
     return found
 
