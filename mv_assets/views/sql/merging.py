@@ -10,7 +10,7 @@ from sqlglot import exp
 from mv_assets.views.sql.canonical import Meaning, NotPlain
 from mv_assets.views.sql.columns import output_names
 from mv_assets.views.sql.decomposition import is_aggregate
-from mv_assets.views.sql.partials import Kind, Partial, partial_of
+from mv_assets.views.sql.partials import Kind, Partial, called, partial_of
 from mv_assets.views.sql.scope import Found
 from mv_assets.views.sql.spark_functions import GENERATORS
 from mv_assets.views.sql.wording import short
@@ -57,6 +57,10 @@ def _refuse_clauses(select: exp.Select) -> None:
             raise NotPlain(f"{key.strip('_').upper()} depends on all rows of a bucket")
     if select.find(exp.Window):
         raise NotPlain("a window function depends on all rows of a bucket")
+    if any(called(node) == "session_window" for node in select.find_all(exp.Anonymous)):
+        raise NotPlain(
+            "a further row makes one session of two, so session_window depends on all rows of a bucket"
+        )
 
 
 def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Merging:

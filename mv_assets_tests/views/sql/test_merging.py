@@ -93,6 +93,10 @@ def test_what_is_made_of_an_aggregate_by_its_name_needs_all_files() -> None:
         ("SELECT DISTINCT at AS h, n FROM events", "DISTINCT"),
         ("SELECT at AS h, sum(n) AS n FROM events GROUP BY at HAVING sum(n) > 1", "HAVING"),
         ("SELECT at AS h, row_number() OVER (PARTITION BY at ORDER BY n, zone) AS r FROM events", "window"),
+        (
+            "SELECT at AS h, Session_Window(at, '1 hour') AS s, sum(n) AS n FROM events GROUP BY ALL",
+            "session",
+        ),
         ("SELECT date_trunc('hour', at) AS h, sum(n) AS n FROM events GROUP BY h, zone", "zone is a key"),
         (
             "SELECT date_trunc('hour', at) AS h, zone % 2 AS zone, sum(n) AS n FROM events GROUP BY h, zone",
