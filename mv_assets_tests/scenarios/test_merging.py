@@ -243,6 +243,9 @@ def test_groups_without_aggregates_are_merged(refinery: Refineries, jobs: Jobs) 
     "items",
     [
         "zone, session_window(at, '20 minutes') AS session, count(*) AS n",
+        "vector_sum(array(CAST(coalesce(n, 0) AS FLOAT))) AS v",
+        "vector_avg(array(CAST(coalesce(n, 0) AS FLOAT))) AS v",
+        "schema_of_variant_agg(parse_json(CAST(n AS STRING))) AS s",
     ],
 )
 def test_what_does_not_come_in_parts_is_what_the_whole_table_gives(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from mv_assets.views.sql.canonical import Meaning, NotPlain
 from mv_assets.views.sql.columns import output_names
-from mv_assets.views.sql.decomposition import is_aggregate
+from mv_assets.views.sql.decomposition import aggregates, is_aggregate
 from mv_assets.views.sql.partials import Kind, Partial, called, partial_of
 from mv_assets.views.sql.scope import Found
 from mv_assets.views.sql.spark_functions import GENERATORS
@@ -65,6 +65,9 @@ def _refuse_clauses(select: exp.Select) -> None:
 
 def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Merging:
     found, floats = dict[str, Partial](), set[str]()
+    keys = _keys(select)
+    _refuse_hidden_keys(select, keys, meaning, used)
+    spelled = {_spelled(key, meaning) for key in keys}
     for item in select.expressions:
         if isinstance(item, exp.Aliases) or any(map(_generates, item.walk())):
             raise NotPlain(f"{short(item.sql('spark'))} makes several rows of a group")
@@ -73,8 +76,42 @@ def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Me
             found[name] = partial_of(_bare(item))
             if found[name].kind is Kind.SUM and _rounds(found[name].argument, meaning):
                 floats.add(name)
-    _refuse_hidden_keys(select, meaning, used)
+        elif not _follows(item, spelled, meaning):
+            # Whatever it is, it is not known to be the same for all rows of a group.
+            raise NotPlain(f"{short(item.sql('spark'))} is not made of keys of GROUP BY")
     return Merging(groups=True, aggregates=found, floats=frozenset(floats))
+
+
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """What GROUP BY tells rows apart by, an item in place of its number."""
+    items, group = select.expressions, select.args.get("group") or exp.Group()
+    if group.args.get("all"):
+        return [_bare(item) for item in items if not aggregates(item)]
+    return [_bare(_placed(key, items)) for key in group.expressions]
+
+
+def _placed(key: exp.Expr, items: Sequence[exp.Expr]) -> exp.Expr:
+    if not isinstance(key, exp.Literal) or not key.is_int:
+        return key
+    place = int(key.name) - 1
+    if not 0 <= place < len(items):
+        raise NotPlain(f"GROUP BY {key.name} has no item")
+    return items[place]
+
+
+def _follows(item: exp.Expr, keys: Container[str], meaning: Meaning) -> bool:
+    """Whether a value is the same for all rows of a group: made of nothing but keys and literals."""
+
+    def is_key(part: exp.Expr) -> bool:
+        return _spelled(_bare(part), meaning) in keys
+
+    def is_fixed(part: exp.Expr) -> bool:
+        if isinstance(part, exp.Column):
+            meant = meaning.get(id(part))
+            return isinstance(meant, exp.Expr) and _follows(meant, keys, meaning)
+        return not isinstance(part, exp.Query)
+
+    return all(is_fixed(part) or is_key(part) for part in item.walk(prune=is_key))
 
 
 def _generates(node: exp.Expr) -> bool:
@@ -82,13 +119,13 @@ def _generates(node: exp.Expr) -> bool:
     return named or isinstance(node, (exp.UDTF, exp.Explode, exp.Inline))
 
 
-def _refuse_hidden_keys(select: exp.Select, meaning: Meaning, used: Container[str]) -> None:
+def _refuse_hidden_keys(
+    select: exp.Select, keys: Sequence[exp.Expr], meaning: Meaning, used: Container[str]
+) -> None:
     """Groups are told apart by what is stored of them."""
-    group = select.args.get("group") or exp.Group()
     shown = {_spelled(_bare(item), meaning) for item in select.expressions}
-    for key in () if group.args.get("all") else group.expressions:
-        by_place = isinstance(key, exp.Literal) and key.is_int
-        if not by_place and (_spelled(key, meaning) not in shown or _is_two(key, meaning, used)):
+    for key in keys:
+        if _spelled(key, meaning) not in shown or _is_two(key, meaning, used):
             raise NotPlain(f"{short(key.sql('spark'))} is a key of GROUP BY but no output column")
 
 
