@@ -30,6 +30,9 @@ GENERATORS = names(
     "variant_explode_outer"
 )
 
+# What puts a row into several groups if the windows overlap, and into none if its time is null.
+TIME_WINDOWS = names("window session_window")
+
 # A function that Spark does not bring along may read anything and return anything.
 BUILT_IN = AGGREGATES | names(
     """
