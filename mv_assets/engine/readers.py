@@ -74,7 +74,7 @@ class FolderReader(_OfFiles):
     ) -> None:
         self._spark = spark
         self._listing = listing
-        self._wanted = tuple(sorted(wanted))
+        self._wanted = tuple(sorted(once(wanted)))
         self._open = open_file
         self._unknown = unknown
         self._types = Types(spark)
@@ -156,7 +156,7 @@ class ConnectorReader(_OfFiles):
         self, spark: SparkSession, wanted: Iterable[str], kind: str, place: str, version: str
     ) -> None:
         self._spark = spark
-        self._wanted = tuple(sorted(wanted))
+        self._wanted = tuple(sorted(once(wanted)))
         self._kind = kind
         self._place = place
         self._version = version
@@ -188,6 +188,14 @@ class ConnectorReader(_OfFiles):
                 "`reader: spark` out of the table"
             ) from error
         return found
+
+
+def once(names: Iterable[str]) -> list[str]:
+    """Names without those that are the same to Spark."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(name.lower(), name)
+    return list(found.values())
 
 
 def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Iterable[str]) -> Reader:

@@ -36,7 +36,7 @@ class Registered:
 class Registry:
     def __init__(self, spark: SparkSession) -> None:
         self._java: Any = spark._jvm
-        self._registry: Any = spark._jsparkSession.sessionState().functionRegistry()  # type: ignore[attr-defined]
+        self._registry: Any = spark._jsparkSession.sessionState().functionRegistry()
 
     def kind(self, name: str) -> Any:
         loader = self._java.java.lang.Thread.currentThread().getContextClassLoader()

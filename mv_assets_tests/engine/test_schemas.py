@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
-from mv_assets_tests.lake import day
+from mv_assets_tests.lake import day, view
 
 Make = Callable[..., Works]
 ALL = "committed"
@@ -33,6 +33,14 @@ def test_columns_are_found_whatever_their_order_and_case(works: Make) -> None:
     lake.put("b.parquet", pa.table({"N": [2], "FARE": [2.5], "AT": pa.array([day(0)], pa.timestamp("us"))}))
     assert lake.outcomes() == {0: ALL}
     assert lake.rows("fare", "n") == [(1.5, 1), (2.5, 2)]
+
+
+def test_one_column_spelled_in_two_ways_is_one(works: Make) -> None:
+    sql = "SELECT date_trunc('day', e.AT) AS hour, sum(e.FARE) AS s FROM events e WHERE fare > 0 GROUP BY ALL"
+    lake = works(view(sql=sql))
+    lake.put("a.parquet", rows_at([0], Fare=1.5))
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("s") == [1.5]
 
 
 # As they were, as they are, and both as text.

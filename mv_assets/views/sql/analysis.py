@@ -103,13 +103,13 @@ def _analyse(
         columns=tuple(_output_columns(select)),
         grain=cut.output_grain(time),
         aggregates=cut.aggregates,
-        used={table: frozenset(columns) for table, columns in resolver.used.items()},
+        used={table: frozenset(columns.values()) for table, columns in resolver.used.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
         merging=merging_of(
             select,
             resolver.meaning,
-            {column.lower() for columns in resolver.used.values() for column in columns},
+            {column for columns in resolver.used.values() for column in columns},
             aggregates=cut.aggregates,
         ),
     ), []

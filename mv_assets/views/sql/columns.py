@@ -27,7 +27,8 @@ class Resolver:
     tables: list[exp.Table] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
     complaints: dict[str, None] = field(default_factory=dict)
-    used: dict[str, set[str]] = field(default_factory=dict)
+    # By table: the columns in use, their names in lower case to one spelling.
+    used: dict[str, dict[str, str]] = field(default_factory=dict)
     # By id of the Column node: what it means.
     meaning: dict[int, Found | exp.Expr] = field(default_factory=dict)
 
@@ -138,7 +139,7 @@ class Resolver:
         source = self._source(name) if plain else None
         if source is None or table.alias_column_names:
             return Relation(table.alias_or_name, _renamed(table, None))
-        self.used.setdefault(source.name, set())
+        self.used.setdefault(source.name, {})
         return Relation.of(table.alias_or_name, source)
 
     def _source(self, name: str) -> Source | None:
@@ -189,7 +190,7 @@ class Resolver:
 
     def _use(self, relation: Relation, column: str) -> None:
         if relation.source is not None:
-            self.used.setdefault(relation.source.name, set()).add(column)
+            self.used.setdefault(relation.source.name, {}).setdefault(column.lower(), column)
             if column.lower() == "_metadata" and column not in (relation.source.columns or {}):
                 self._complain(
                     "_metadata tells where rows are stored, which changes; use a column of the table"

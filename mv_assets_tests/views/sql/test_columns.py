@@ -168,6 +168,11 @@ def test_a_name_that_two_unknown_tables_may_have_counts_for_both() -> None:
     assert view.used == {"trips": {"pickup_at", "x"}, "zones": {"x"}}
 
 
+def test_a_column_of_an_unknown_table_has_one_spelling() -> None:
+    sql = "SELECT t.PICKUP_AT AS hour, sum(t.FARE) AS f FROM trips t WHERE fare > 0 GROUP BY ALL"
+    assert view_of(sql, base=UNKNOWN).used == {"trips": {"pickup_at", "fare"}}
+
+
 def test_file_metadata_is_refused_even_if_the_schema_is_not_known() -> None:
     (what,) = whats("SELECT pickup_at AS hour, _metadata.file_path FROM trips", base=UNKNOWN)
     assert what.startswith("_metadata tells where rows are stored")
