@@ -38,6 +38,8 @@ TEXTS = """
 AS_THE_BASE = [
     "SELECT coalesce(zone, 0) AS zone, count(*) n FROM events GROUP BY zone HAVING zone IS NULL",
     "SELECT zone AS x, count(*) n FROM events GROUP BY zone HAVING max(x) > 2",
+    "SELECT zone AS x, count(*) n FROM events WHERE zone > 1 GROUP BY zone HAVING max(x) > 2",
+    "SELECT zone x, fare FROM events WHERE zone > 1 QUALIFY rank() OVER (PARTITION BY x ORDER BY at) = 1",
     "SELECT count(DISTINCT *) FROM events WHERE zone > 1",
     "SELECT zone, struct(*) h FROM events WHERE zone > 1",
     "SELECT count(*) FROM events WHERE zone > 1 AND hash(*) % 2 = 0",

@@ -99,17 +99,21 @@ def _placed(key: exp.Expr, items: Sequence[exp.Expr]) -> exp.Expr:
     return items[place]
 
 
-def _follows(item: exp.Expr, keys: Container[str], meaning: Meaning) -> bool:
-    """Whether a value is the same for all rows of a group: made of nothing but keys and literals."""
+def _follows(item: exp.Expr, keys: Container[str], meaning: Meaning, columns: Container[str] = ()) -> bool:
+    """Whether a value is the same for all rows of a group: made of keys, `columns` and literals only."""
 
     def is_key(part: exp.Expr) -> bool:
         return _spelled(_bare(part), meaning) in keys
 
     def is_fixed(part: exp.Expr) -> bool:
-        if isinstance(part, exp.Column):
-            meant = meaning.get(id(part))
-            return isinstance(meant, exp.Expr) and _follows(meant, keys, meaning)
-        return not isinstance(part, exp.Query)
+        if not isinstance(part, exp.Column):
+            return not isinstance(part, exp.Query)
+        match meaning.get(id(part)):
+            case Found(column=column):
+                return column.lower() in columns
+            case exp.Expr() as meant:
+                return _follows(meant, keys, meaning, columns)
+        return False
 
     return all(is_fixed(part) or is_key(part) for part in item.walk(prune=is_key))
 
@@ -123,21 +127,29 @@ def _refuse_hidden_keys(
     select: exp.Select, keys: Sequence[exp.Expr], meaning: Meaning, used: Container[str]
 ) -> None:
     """Groups are told apart by what is stored of them."""
-    shown = {_spelled(_bare(item), meaning) for item in select.expressions}
+    items = [_bare(item) for item in select.expressions]
+    shown = {_spelled(item, meaning) for item in items}
+    named = {name: item for key in keys for name, item in _named(key, meaning)}
     for key in keys:
-        if _spelled(key, meaning) not in shown or _is_two(key, meaning, used):
+        if any(key is item for item in items):
+            continue
+        others = {_spelled(other, meaning) for other in keys if other is not key}
+        # Spark takes a column of the name, if there is one; and refuses to, unless the item has other keys.
+        two = any(
+            name in used or _follows(item, others, meaning, named) for name, item in _named(key, meaning)
+        )
+        if two or _spelled(key, meaning) not in shown:
             raise NotPlain(f"{short(key.sql('spark'))} is a key of GROUP BY but no output column")
 
 
-def _is_two(key: exp.Expr, meaning: Meaning, used: Container[str]) -> bool:
-    """Whether a key names an item that has the name of a column: Spark takes the column, if there is one."""
+def _named(key: exp.Expr, meaning: Meaning) -> Iterator[tuple[str, exp.Expr]]:
+    """The items that a key is made of by name, but for a column that goes by its own name."""
     for column in key.find_all(exp.Column):
-        meant = meaning.get(id(column))
-        if isinstance(meant, exp.Expr) and column.name.lower() in used:
-            item = _bare(meant)
-            if not isinstance(item, exp.Column) or item.name.lower() != column.name.lower():
-                return True
-    return False
+        item, name = meaning.get(id(column)), column.parts[0].name.lower()
+        if isinstance(item, exp.Expr):
+            meant = meaning.get(id(_bare(item)))
+            if not isinstance(meant, Found) or meant.fields or meant.column.lower() != name:
+                yield name, _bare(item)
 
 
 def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:

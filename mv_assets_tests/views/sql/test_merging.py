@@ -100,6 +100,7 @@ def test_aggregates_that_sqlglot_does_not_know_are_no_keys() -> None:
         ("zone AS z, z * 2 AS a", "1, events.zone"),
         ("(zone) AS a, 7 AS seven, transform(array(zone), x -> x + 1) AS t", "1, (zone)"),
         ("zone AS a", "ALL"),
+        ("upper(zone) AS zone, zone + 1 AS a", "ALL"),
     ],
 )
 def test_what_is_made_of_keys_is_one_value_a_group(items: str, group: str) -> None:
@@ -145,6 +146,17 @@ def test_what_depends_on_other_rows_needs_all_files(sql: str, why: str) -> None:
 def test_a_key_that_may_be_a_column_is_no_output_column(item: str, base: Source) -> None:
     found = by_hour(f"{item} AS zone, count(*) AS n", "WHERE zone > 1 GROUP BY 1, zone", base)
     assert "zone is a key" in str(found)
+
+
+@pytest.mark.parametrize("base", [EVENTS, UNKNOWN])
+def test_a_key_that_spark_may_take_for_a_column_is_no_output_column(base: Source) -> None:
+    items = "coalesce(zone, 7) AS z, count(*) AS c"
+    for group in ("GROUP BY 1, 2, z", "GROUP BY h, zone, z", "GROUP BY 1, coalesce(zone, 7), z + 1"):
+        assert "is a key" in str(by_hour(items, group, base))
+    # If z were a column, Spark would refuse the item.
+    for group in ("GROUP BY 1, z", "GROUP BY h, z", "GROUP BY h, coalesce(zone, 7)"):
+        assert kinds(by_hour(items, group, base)) == {"c": "count"}
+    assert kinds(by_hour("payload.z AS z, count(*) AS c", "GROUP BY h, z", UNKNOWN)) == {"c": "count"}
 
 
 @pytest.mark.parametrize(
