@@ -70,11 +70,19 @@ class FolderReader(_OfFiles):
     """Parquet files of which each knows its columns itself."""
 
     def __init__(
-        self, spark: SparkSession, listing: Listing, wanted: Iterable[str], open_file: Open, unknown: Unknown
+        self,
+        spark: SparkSession,
+        listing: Listing,
+        wanted: Iterable[str],
+        open_file: Open,
+        unknown: Unknown,
+        mentioned: Iterable[str] = (),
     ) -> None:
         self._spark = spark
         self._listing = listing
-        self._wanted = tuple(sorted(wanted))
+        needed = once(sorted(wanted))
+        self._needed = frozenset(needed)
+        self._wanted = tuple(sorted(once([*needed, *mentioned])))
         self._open = open_file
         # Neighbouring buckets lack the same columns.
         self._unknown = cache(unknown)
@@ -88,7 +96,7 @@ class FolderReader(_OfFiles):
 
     def schema(self, names: Iterable[str]) -> StructType:
         kinds = merged(self._holdings(names), self._given)
-        absent = [column for column in self._wanted if column not in kinds]
+        absent = [column for column in self._wanted if column in self._needed and column not in kinds]
         if absent:
             kinds |= self._elsewhere(absent)
         return StructType([StructField(column, kinds[column]) for column in self._wanted if column in kinds])
@@ -157,7 +165,7 @@ class ConnectorReader(_OfFiles):
         self, spark: SparkSession, wanted: Iterable[str], kind: str, place: str, version: str
     ) -> None:
         self._spark = spark
-        self._wanted = tuple(sorted(wanted))
+        self._wanted = tuple(sorted(once(wanted)))
         self._kind = kind
         self._place = place
         self._version = version
@@ -191,17 +199,36 @@ class ConnectorReader(_OfFiles):
         return found
 
 
-def reader_of(spark: SparkSession, table: Table, listing: Listing, wanted: Iterable[str]) -> Reader:
-    """The reader for a table of the project."""
+def once(names: Iterable[str]) -> list[str]:
+    """Names without those that are the same to Spark."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(name.lower(), name)
+    return list(found.values())
+
+
+def reader_of(
+    spark: SparkSession, table: Table, listing: Listing, wanted: Iterable[str], mentioned: Iterable[str] = ()
+) -> Reader:
+    """The reader for a table of the project.
+
+    Wanted columns are null in files without them; those that are only mentioned are there if a file has them.
+    """
+    both = [*wanted, *mentioned]
     match table:
         case ParquetFiles():
             return FolderReader(
-                spark, listing, wanted, table.folder.open, lambda c: table.columns(c, everywhere=True) or {}
+                spark,
+                listing,
+                wanted,
+                table.folder.open,
+                lambda columns: table.columns(columns, everywhere=True) or {},
+                mentioned,
             )
         case DeltaFiles(reader="spark"):
-            return ConnectorReader(spark, wanted, "delta", table.path, listing.version.rpartition("@")[2])
+            return ConnectorReader(spark, both, "delta", table.path, listing.version.rpartition("@")[2])
         case IcebergFiles(reader="spark"):
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
-            return ConnectorReader(spark, wanted, "iceberg", table.identifier or table.path or "", snapshot)
+            return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
         case _:
-            return LakehouseReader(spark, listing, wanted)
+            return LakehouseReader(spark, listing, both)

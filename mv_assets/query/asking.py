@@ -80,9 +80,10 @@ def asked_of(
         aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning, known))
     except NotPlain as reason:
         aggregation = str(reason)
-    used = frozenset(column.lower() for column in resolver.used.get(time.table, ()))
-    if statement.takes_all:
-        used |= {column.lower() for column in sources[time.table].columns or ()}
+    columns = {column.lower() for column in sources[time.table].columns or ()}
+    # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
+    used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
+    used |= resolver.used.get(time.table, {}).keys()
     return Asked(
         source,
         time,
@@ -90,7 +91,7 @@ def asked_of(
         {spelled(each): each for each in plain},
         tuple(filters),
         opaque,
-        used,
+        frozenset(used),
         aggregation,
         {f"{n}.{c}".lower(): kind for n, each in sources.items() for c, kind in (each.columns or {}).items()},
         by_clock,

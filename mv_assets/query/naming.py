@@ -78,15 +78,18 @@ class Naming:
         """The view's rows in whole buckets, from its base as that is now."""
         relations, base = self._relations, view.declared.base
         used = {name: dict.fromkeys(sorted(columns)) for name, columns in view.sql.used.items()}
+        mentioned = view.sql.mentioned
         if base in self._catalog.tables:
-            rows, files = relations.base(base, used.get(base, {}), spans, nulls=False)
+            also = mentioned.get(base, ())
+            rows, files = relations.base(base, used.get(base, {}), spans, nulls=False, mentioned=also)
         else:
             below = self._catalog.views[base]
             named = self.current(below, spans)
             rows, files = relations.within(named.frame, below.declared.time_column, spans), named.files
         names = {base: relations.name(rows)}
         for dimension in view.declared.dimensions:
-            frame, _ = relations.base(dimension, used.get(dimension, {}), None, nulls=True)
+            also = mentioned.get(dimension, ())
+            frame, _ = relations.base(dimension, used.get(dimension, {}), None, nulls=True, mentioned=also)
             names[dimension] = relations.name(frame)
         made = relations.sql(statement_of(view.declared.sql, names).reading(names))
         return made.selectExpr(*map(quoted, view.sql.columns)), files

@@ -25,7 +25,7 @@ from mv_assets.views.sql.decomposition import aggregates, is_aggregate
 from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets.views.sql.partials import Kind, partial_of
 from mv_assets.views.sql.reading import Reading, read
-from mv_assets.views.sql.spark_functions import GENERATORS
+from mv_assets.views.sql.spark_functions import GENERATORS, TIME_WINDOWS
 from mv_assets.views.view import View
 
 
@@ -69,8 +69,11 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     if not isinstance(reading, Reading):
         raise NotPlain("its SQL can't be read")
     refuse_neighbours(reading.tokens)
-    if any(call.name in GENERATORS for call in calls(reading.tokens)):
+    called = {call.name for call in calls(reading.tokens)}
+    if called & GENERATORS:
         raise NotPlain("it makes several rows of one; it can be asked by its own name")
+    if called & TIME_WINDOWS:
+        raise NotPlain("its windows of time repeat rows or leave them out; it can be asked by its own name")
     select = reading.select
     base = sources[view.declared.base]
     resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])

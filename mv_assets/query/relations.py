@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from mv_assets.engine.columns import Types
 from mv_assets.engine.files import as_text, quoted, union
-from mv_assets.engine.readers import reader_of
+from mv_assets.engine.readers import once, reader_of
 from mv_assets.engine.types import widest
 from mv_assets.engine.windows import within
 from mv_assets.errors import Unreadable
@@ -78,11 +78,18 @@ class Relations:
         return bool(listing.unread) or bool(_reached(listing, spans, nulls=nulls))
 
     def base(
-        self, table: str, columns: Mapping[str, str | None], spans: Spans | None, *, nulls: bool
+        self,
+        table: str,
+        columns: Mapping[str, str | None],
+        spans: Spans | None,
+        *,
+        nulls: bool,
+        mentioned: Iterable[str] = (),
     ) -> tuple[DataFrame, Files]:
         """Rows of a base table: all, or those in some time; with `nulls`, also those whose time is null.
 
-        Columns come with the types that they have in the whole table, as far as that is known.
+        Columns come with the types that they have in the whole table, as far as that is known; those that are
+        only `mentioned` come if these files have them.
 
         Raises:
             Unreadable: a file is broken, or there is none to tell the columns by.
@@ -92,7 +99,7 @@ class Relations:
         declared = self._project.catalog.tables[table]
         time = declared.time_column
         wanted = dict.fromkeys([*columns, *([time] if time is not None and spans is not None else [])])
-        reader = reader_of(self._spark, self._project.tables[table], listing, wanted)
+        reader = reader_of(self._spark, self._project.tables[table], listing, wanted, mentioned)
         files = _reached(listing, spans, nulls=nulls)
         unread = sorted(listing.unread) if spans is not None else []
         # Before anything is opened: what is gone by then has changed under the query.
@@ -109,7 +116,7 @@ class Relations:
             rows = rows.unionAll(reader.frame(unread, schema))
         sizes = dict(zip(listing.names, listing.sizes, strict=True))
         known = {name.lower() for name in schema.fieldNames()}
-        chosen = [name for name in columns if name.lower() in known]
+        chosen = [name for name in once([*columns, *mentioned]) if name.lower() in known]
         return rows.selectExpr(*map(quoted, chosen)), Files(
             len(files) + len(unread), sum(sizes.get(name, 0) for name in files)
         )

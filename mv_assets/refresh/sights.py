@@ -102,8 +102,7 @@ class Sights:
         for name, listed in self.dimensions.items():
             yield name, fingerprint(listed.segments())
         for listed in (self.base, *self.dimensions.values()):
-            used = {name.lower() for name in self.view.sql.used.get(listed.table, ())}
-            schema = _schema(listed, used)
+            schema = _schema(listed, self.view.sql.mentioned.get(listed.table, frozenset()))
             if schema is not None:
                 yield f"schema of {listed.table}", schema
 
@@ -113,13 +112,13 @@ def version_of(base: str, dimensions: Mapping[str, str]) -> str:
     return f"{hashed(repr((base, sorted(dimensions.items()))))}"
 
 
-def _schema(listed: Listing, used: set[str]) -> Fingerprint | None:
+def _schema(listed: Listing, mentioned: frozenset[str]) -> Fingerprint | None:
     """Where the table decides what its files' columns mean, that is an input as good as any file."""
     details = listed.details
     columns = [
         (f"{name}:{kind}:{details.physical_names.get(name)}", details.field_ids.get(name, 0))
         for name, kind in listed.schema.items()
-        if name.lower() in used
+        if name.lower() in mentioned
     ]
     return fingerprint_of(columns) if columns else None
 

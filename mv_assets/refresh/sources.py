@@ -70,11 +70,13 @@ class Sources:
         if name in self.catalog.tables:
             declared = self.catalog.tables[name]
             time = TimeColumn(declared.time_column or "", declared.time_unit)
-            wanted = {*view.sql.used.get(name, ()), time.name}
-            return time, reader_of(spark, self.tables[name], listing, wanted)
+            wanted = [*view.sql.used.get(name, ()), time.name]
+            return time, reader_of(
+                spark, self.tables[name], listing, wanted, view.sql.mentioned.get(name, ())
+            )
         upstream = self.catalog.views[name]
         time = TimeColumn(upstream.declared.time_column)
-        wanted = {*view.sql.used.get(name, ()), time.name}
+        wanted = [*view.sql.used.get(name, ()), *view.sql.mentioned.get(name, ()), time.name]
         start, end = upstream.buckets.floor(min(buckets)), view.buckets.next(max(buckets))
         rows = held.enter_context(Leases(self.store).pin(name, start, end)).snapshot.rows.values()
         content = dict(zip(listing.names, listing.crcs, strict=True))
@@ -99,8 +101,9 @@ class Sources:
 
     def _dimensions(self, spark: SparkSession, sights: Sights) -> Iterator[Dimension]:
         for name, listing in sights.dimensions.items():
-            wanted = sights.view.sql.used.get(name, frozenset())
-            reader = reader_of(spark, self.tables[name], listing, wanted)
+            sql = sights.view.sql
+            wanted, mentioned = sql.used.get(name, frozenset()), sql.mentioned.get(name, frozenset())
+            reader = reader_of(spark, self.tables[name], listing, wanted, mentioned)
             yield Dimension(name, reader, listing.names, sum(listing.sizes))
 
 

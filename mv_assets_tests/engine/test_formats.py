@@ -63,6 +63,18 @@ def test_a_column_added_to_a_delta_table_is_null_before(works: Make) -> None:
     assert lake.rows("x", "y") == [(0, None), (1, "new")]
 
 
+def test_a_column_that_an_output_may_hide_is_an_input_whoever_looks(works: Make) -> None:
+    lake = works(daily("coalesce(fare, 0) AS amount", "amount * 2 AS d"), table=DELTA)
+    write_deltalake(table_of(lake), rows_at([0], fare=1, amount=10))
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("amount", "d") == [(1, 20)]
+    lake.know_schemas()
+    assert lake.outcomes() == {}
+    write_deltalake(table_of(lake), rows_at([0], fare=1), mode="overwrite", schema_mode="overwrite")
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("amount", "d") == [(1, 2)]
+
+
 def test_a_file_vacuumed_from_under_the_log_fails_its_bucket(works: Make) -> None:
     lake = works(daily("x"), table=DELTA)
     for number in range(3):

@@ -15,7 +15,7 @@ import pytest
 
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
-from mv_assets_tests.lake import day
+from mv_assets_tests.lake import day, view
 
 Make = Callable[..., Works]
 ALL = "committed"
@@ -60,6 +60,38 @@ def test_columns_are_found_whatever_their_order_and_case(works: Make) -> None:
     lake.put("b.parquet", pa.table({"N": [2], "FARE": [2.5], "AT": pa.array([day(0)], pa.timestamp("us"))}))
     assert lake.outcomes() == {0: ALL}
     assert lake.rows("fare", "n") == [(1.5, 1), (2.5, 2)]
+
+
+def test_one_column_spelled_in_two_ways_is_one(works: Make) -> None:
+    sql = "SELECT date_trunc('day', e.AT) AS hour, sum(e.FARE) AS s FROM events e WHERE fare > 0 GROUP BY ALL"
+    lake = works(view(sql=sql))
+    lake.put("a.parquet", rows_at([0], Fare=1.5))
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("s") == [1.5]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_column_comes_before_an_output_of_its_name(works: Make, *, known: bool) -> None:
+    """As in Spark, and where the bucket's files have it; whether schemas were looked at is no matter."""
+    lake = works(daily("coalesce(fare, 0) AS amount", "amount * 2 AS d"))
+    lake.put("0.parquet", rows_at([0], fare=1, amount=10))
+    lake.put("1.parquet", rows_at([1], fare=2))
+    if known:
+        lake.know_schemas()
+    assert lake.outcomes() == {0: ALL, 1: ALL}
+    assert lake.rows("amount", "d") == [(1, 20), (2, 4)]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_name_may_mean_a_column_of_a_table_further_out(works: Make, *, known: bool) -> None:
+    sql = "SELECT at AS hour, (SELECT max(name) FROM zones WHERE id = zone) AS name FROM events"
+    lake = works(view(sql=sql, dimensions=["zones"]), dimensions=["zones"])
+    lake.put("0.parquet", rows_at([0], zone=1))
+    lake.put("../zones/zones.parquet", pa.table({"id": [1, 2], "name": ["A", "B"]}))
+    if known:
+        lake.know_schemas()
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("name") == ["A"]
 
 
 # As they were, as they are, and both as text.

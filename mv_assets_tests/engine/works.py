@@ -59,6 +59,10 @@ class Works(Refinery):
         self.catalog = prepare(Draft("test", self.project), schemas=False)
         self.tables = {"events": open_table(events, self.store.database, self.clock)}
 
+    def know_schemas(self) -> None:
+        """Go on as a command that held the project against its tables."""
+        self.catalog = prepare(Draft("test", self.project), schemas=True)
+
     def put(self, name: str, rows: pa.Table, **options: Any) -> Path:
         path = self.folder / "events" / name
         path.parent.mkdir(parents=True, exist_ok=True)

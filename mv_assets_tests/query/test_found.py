@@ -38,6 +38,8 @@ TEXTS = """
 AS_THE_BASE = [
     "SELECT coalesce(zone, 0) AS zone, count(*) n FROM events GROUP BY zone HAVING zone IS NULL",
     "SELECT zone AS x, count(*) n FROM events GROUP BY zone HAVING max(x) > 2",
+    "SELECT zone AS x, count(*) n FROM events WHERE zone > 1 GROUP BY zone HAVING max(x) > 2",
+    "SELECT zone x, fare FROM events WHERE zone > 1 QUALIFY rank() OVER (PARTITION BY x ORDER BY at) = 1",
     "SELECT count(DISTINCT *) FROM events WHERE zone > 1",
     "SELECT zone, struct(*) h FROM events WHERE zone > 1",
     "SELECT count(*) FROM events WHERE zone > 1 AND hash(*) % 2 = 0",
@@ -97,6 +99,7 @@ def write(lake: Refinery, number: int, kind: pa.DataType | None = None) -> None:
         "f": [chance.choice([0.0, -0.0, 1.5]) for _ in range(count)],
         "ok": [chance.choice([True, False]) for _ in range(count)],
         "no": [chance.choice([True, False, None]) for _ in range(count)],
+        "t": pa.array([chance.choice([None, day(number)]) for _ in range(count)], pa.timestamp("us", "UTC")),
         "s": [chance.choice(["1970-01-02 00:30:00+05:00", "1970-01-03"]) for _ in range(count)],
     }
     pq.write_table(pa.table(rows), lake.folder / "events" / f"day-{number}.parquet")
@@ -130,6 +133,23 @@ def test_what_two_readers_of_sql_read_otherwise_is_as_the_base_says(refinery: Ma
         asked(lake, text)
     for text in FROM_VIEWS:
         assert asked(lake, text).served.views, text
+
+
+@pytest.mark.parametrize(
+    "window", ["window(at, '2 hours', '1 hour')", "session_window(at, '5 minutes')", "window(t, '1 hour')"]
+)
+def test_windows_of_time_repeat_rows_and_leave_some_out(unchecked: Make, window: str) -> None:
+    sql = f"SELECT date_trunc('day', at) AS hour, {window} AS w, sum(x) AS x, count(*) AS n FROM events"
+    lake = unchecked(
+        view(sql=f"{sql} GROUP BY ALL"),
+        view("hidden", sql=sql.replace(f"{window} AS w, ", "") + f" GROUP BY 1, {window}"),
+        view("single", time_column="at", sql=f"SELECT at, x, {window} AS w FROM events"),
+    )
+    for number in range(2):
+        write(lake, number)
+    lake.run()
+    for text in ("sum(x), count(*) FROM events", "x FROM events WHERE x > 1"):
+        assert not asked(lake, f"SELECT {text}").served.views
 
 
 def test_a_wider_type_in_a_later_file_is_the_type_of_all(unchecked: Make) -> None:

@@ -40,9 +40,11 @@ class ViewSql:
     there to be compared, as by the definition's hash. `bare` is what the executor runs: the SQL as declared,
     but for its comments. `grain` is what the output time column is truncated to, None for raw instants.
     `used` has the columns mentioned of each table read, in the schema's spelling; a name that several tables
-    of unknown schema may have counts for each. `approximate` are the output columns in which another run may
-    differ. `lineage` has, for each output column, the tables' columns that it is made from. `merging` is how
-    rows made of further files are merged into what is stored, or why they can't be.
+    of unknown schema may have counts for each. `mentioned` has, in lower case, every name by which Spark may
+    find a column there, and is the same whether schemas are known or not: what is read, and what counts as an
+    input, must not depend on that. `approximate` are the output columns in which another run may differ.
+    `lineage` has, for each output column, the tables' columns that it is made from. `merging` is how rows
+    made of further files are merged into what is stored, or why they can't be.
     """
 
     sql: str
@@ -51,6 +53,7 @@ class ViewSql:
     grain: str | None
     aggregates: bool
     used: Mapping[str, frozenset[str]]
+    mentioned: Mapping[str, frozenset[str]] = field(default_factory=dict)
     approximate: frozenset[str] = frozenset()
     lineage: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
     merging: Merging | str = field(default="it was not looked into", compare=False)
@@ -103,13 +106,14 @@ def _analyse(
         columns=tuple(_output_columns(select)),
         grain=cut.output_grain(time),
         aggregates=cut.aggregates,
-        used={table: frozenset(columns) for table, columns in resolver.used.items()},
+        used={table: frozenset(columns.values()) for table, columns in resolver.used.items()},
+        mentioned={table: frozenset(names) for table, names in resolver.mentioned.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
         merging=merging_of(
             select,
             resolver.meaning,
-            {column.lower() for columns in resolver.used.values() for column in columns},
+            {column for columns in resolver.used.values() for column in columns},
             aggregates=cut.aggregates,
         ),
     ), []

@@ -14,7 +14,7 @@ from mv_assets.views.sql.wording import closest, listed
 
 Aliases = Mapping[str, exp.Expr]
 _AFTER_SELECT = ("group", "having", "qualify", "order", "sort", "cluster", "distribute", "windows")
-_ALIAS_FIRST = ("having", "qualify", "order", "sort", "cluster", "distribute")
+_ALIAS_FIRST = ("having", "order", "sort", "cluster", "distribute")
 
 
 @dataclass(slots=True)
@@ -27,9 +27,14 @@ class Resolver:
     tables: list[exp.Table] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
     complaints: dict[str, None] = field(default_factory=dict)
-    used: dict[str, set[str]] = field(default_factory=dict)
+    # By table: the columns in use, their names in lower case to one spelling; and, whatever the schema, every
+    # name that may mean one of its columns, though an output or a table closer by may have that name too.
+    used: dict[str, dict[str, str]] = field(default_factory=dict)
+    mentioned: dict[str, set[str]] = field(default_factory=dict)
     # By id of the Column node: what it means.
     meaning: dict[int, Found | exp.Expr] = field(default_factory=dict)
+    # Those that mean an output unless a table of unknown schema has a column of the name, which comes first.
+    unsure: set[int] = field(default_factory=set)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Columns], outer: Scope | None) -> Columns:
         """Resolve a query and return the columns it gives."""
@@ -97,6 +102,7 @@ class Resolver:
 
     def _merge(self, name: str, *sides: list[Relation]) -> None:
         for side in sides:
+            self._note(name, side)
             having = [relation for relation in side if relation.might_have(name)]
             for relation in having:
                 self._use(relation, relation.column(name) or name)
@@ -138,7 +144,7 @@ class Resolver:
         source = self._source(name) if plain else None
         if source is None or table.alias_column_names:
             return Relation(table.alias_or_name, _renamed(table, None))
-        self.used.setdefault(source.name, set())
+        self.used.setdefault(source.name, {})
         return Relation.of(table.alias_or_name, source)
 
     def _source(self, name: str) -> Source | None:
@@ -162,11 +168,13 @@ class Resolver:
 
     def _column(self, column: exp.Column, scope: Scope, aliases: Aliases, *, aliases_first: bool) -> None:
         parts = [part.name for part in column.parts]
+        self._mention(parts, scope)
         alias = aliases.get(parts[0].lower())
         around: Scope | None = scope
         found = [] if alias is not None and aliases_first else scope.find(parts)
         if alias is not None and not any(one.sure for one in found):
             self.meaning[id(column)] = alias
+            self.unsure |= {id(column)} if found else set()
             return
         while not found and around is not None:
             found = around.find(parts)
@@ -178,7 +186,7 @@ class Resolver:
             owners = listed(one.relation.name for one in found)
             right = f"{found[0].relation.name}.{parts[0]}"
             self._complain(f"column {'.'.join(parts)} is ambiguous, {owners} have it; write {right}")
-        for one in found:
+        for one in found if alias is None else ():
             self._use(one.relation, one.column)
         # Of columns that USING made one, the base's is the one that is never NULL.
         meant = min(found, key=lambda one: one.relation.source is not self.base)
@@ -187,9 +195,21 @@ class Resolver:
         if problem:
             self._complain(f"column {meant.column} {problem}")
 
+    def _mention(self, parts: Sequence[str], scope: Scope) -> None:
+        around: Scope | None = scope
+        while around is not None:
+            named = around.named(parts[0]) if len(parts) > 1 else []
+            self._note(parts[1] if named else parts[0], named or around.relations)
+            around = None if named else around.outer
+
+    def _note(self, name: str, relations: Iterable[Relation]) -> None:
+        for relation in relations:
+            if relation.source is not None:
+                self.mentioned.setdefault(relation.source.name, set()).add(name.lower())
+
     def _use(self, relation: Relation, column: str) -> None:
         if relation.source is not None:
-            self.used.setdefault(relation.source.name, set()).add(column)
+            self.used.setdefault(relation.source.name, {}).setdefault(column.lower(), column)
             if column.lower() == "_metadata" and column not in (relation.source.columns or {}):
                 self._complain(
                     "_metadata tells where rows are stored, which changes; use a column of the table"

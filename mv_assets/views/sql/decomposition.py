@@ -90,6 +90,9 @@ class Decomposition:
         return coarser(self.base.grain, time.grain)
 
     def _stays(self, key: exp.Expr) -> bool:
+        if any(id(node) in self.resolver.unsure for node in key.walk()):
+            # It may be another column, and then the window's rows are those of any bucket.
+            return False
         time = self._follow(key)
         return isinstance(time, Time) and all(fits(grain, self.buckets) for grain in time.steps)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from mv_assets.views.sql.canonical import Meaning, NotPlain
 from mv_assets.views.sql.columns import output_names
-from mv_assets.views.sql.decomposition import is_aggregate
-from mv_assets.views.sql.partials import Kind, Partial, partial_of
+from mv_assets.views.sql.decomposition import aggregates, is_aggregate
+from mv_assets.views.sql.partials import Kind, Partial, called, partial_of
 from mv_assets.views.sql.scope import Found
 from mv_assets.views.sql.spark_functions import GENERATORS
 from mv_assets.views.sql.wording import short
@@ -57,10 +57,17 @@ def _refuse_clauses(select: exp.Select) -> None:
             raise NotPlain(f"{key.strip('_').upper()} depends on all rows of a bucket")
     if select.find(exp.Window):
         raise NotPlain("a window function depends on all rows of a bucket")
+    if any(called(node) == "session_window" for node in select.find_all(exp.Anonymous)):
+        raise NotPlain(
+            "a further row makes one session of two, so session_window depends on all rows of a bucket"
+        )
 
 
 def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Merging:
     found, floats = dict[str, Partial](), set[str]()
+    keys = _keys(select)
+    _refuse_hidden_keys(select, keys, meaning, used)
+    spelled = {_spelled(key, meaning) for key in keys}
     for item in select.expressions:
         if isinstance(item, exp.Aliases) or any(map(_generates, item.walk())):
             raise NotPlain(f"{short(item.sql('spark'))} makes several rows of a group")
@@ -69,8 +76,46 @@ def _of_groups(select: exp.Select, meaning: Meaning, used: Container[str]) -> Me
             found[name] = partial_of(_bare(item))
             if found[name].kind is Kind.SUM and _rounds(found[name].argument, meaning):
                 floats.add(name)
-    _refuse_hidden_keys(select, meaning, used)
+        elif not _follows(item, spelled, meaning):
+            # Whatever it is, it is not known to be the same for all rows of a group.
+            raise NotPlain(f"{short(item.sql('spark'))} is not made of keys of GROUP BY")
     return Merging(groups=True, aggregates=found, floats=frozenset(floats))
+
+
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """What GROUP BY tells rows apart by, an item in place of its number."""
+    items, group = select.expressions, select.args.get("group") or exp.Group()
+    if group.args.get("all"):
+        return [_bare(item) for item in items if not aggregates(item)]
+    return [_bare(_placed(key, items)) for key in group.expressions]
+
+
+def _placed(key: exp.Expr, items: Sequence[exp.Expr]) -> exp.Expr:
+    if not isinstance(key, exp.Literal) or not key.is_int:
+        return key
+    place = int(key.name) - 1
+    if not 0 <= place < len(items):
+        raise NotPlain(f"GROUP BY {key.name} has no item")
+    return items[place]
+
+
+def _follows(item: exp.Expr, keys: Container[str], meaning: Meaning, columns: Container[str] = ()) -> bool:
+    """Whether a value is the same for all rows of a group: made of keys, `columns` and literals only."""
+
+    def is_key(part: exp.Expr) -> bool:
+        return _spelled(_bare(part), meaning) in keys
+
+    def is_fixed(part: exp.Expr) -> bool:
+        if not isinstance(part, exp.Column):
+            return not isinstance(part, exp.Query)
+        match meaning.get(id(part)):
+            case Found(column=column):
+                return column.lower() in columns
+            case exp.Expr() as meant:
+                return _follows(meant, keys, meaning, columns)
+        return False
+
+    return all(is_fixed(part) or is_key(part) for part in item.walk(prune=is_key))
 
 
 def _generates(node: exp.Expr) -> bool:
@@ -78,25 +123,33 @@ def _generates(node: exp.Expr) -> bool:
     return named or isinstance(node, (exp.UDTF, exp.Explode, exp.Inline))
 
 
-def _refuse_hidden_keys(select: exp.Select, meaning: Meaning, used: Container[str]) -> None:
+def _refuse_hidden_keys(
+    select: exp.Select, keys: Sequence[exp.Expr], meaning: Meaning, used: Container[str]
+) -> None:
     """Groups are told apart by what is stored of them."""
-    group = select.args.get("group") or exp.Group()
-    shown = {_spelled(_bare(item), meaning) for item in select.expressions}
-    for key in () if group.args.get("all") else group.expressions:
-        by_place = isinstance(key, exp.Literal) and key.is_int
-        if not by_place and (_spelled(key, meaning) not in shown or _is_two(key, meaning, used)):
+    items = [_bare(item) for item in select.expressions]
+    shown = {_spelled(item, meaning) for item in items}
+    named = {name: item for key in keys for name, item in _named(key, meaning)}
+    for key in keys:
+        if any(key is item for item in items):
+            continue
+        others = {_spelled(other, meaning) for other in keys if other is not key}
+        # Spark takes a column of the name, if there is one; and refuses to, unless the item has other keys.
+        two = any(
+            name in used or _follows(item, others, meaning, named) for name, item in _named(key, meaning)
+        )
+        if two or _spelled(key, meaning) not in shown:
             raise NotPlain(f"{short(key.sql('spark'))} is a key of GROUP BY but no output column")
 
 
-def _is_two(key: exp.Expr, meaning: Meaning, used: Container[str]) -> bool:
-    """Whether a key names an item that has the name of a column: Spark takes the column, if there is one."""
+def _named(key: exp.Expr, meaning: Meaning) -> Iterator[tuple[str, exp.Expr]]:
+    """The items that a key is made of by name, but for a column that goes by its own name."""
     for column in key.find_all(exp.Column):
-        meant = meaning.get(id(column))
-        if isinstance(meant, exp.Expr) and column.name.lower() in used:
-            item = _bare(meant)
-            if not isinstance(item, exp.Column) or item.name.lower() != column.name.lower():
-                return True
-    return False
+        item, name = meaning.get(id(column)), column.parts[0].name.lower()
+        if isinstance(item, exp.Expr):
+            meant = meaning.get(id(_bare(item)))
+            if not isinstance(meant, Found) or meant.fields or meant.column.lower() != name:
+                yield name, _bare(item)
 
 
 def _aggregates(node: exp.Expr, meaning: Meaning) -> bool:

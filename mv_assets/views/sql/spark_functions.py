@@ -14,13 +14,13 @@ AGGREGATES = names(
     bitmap_or_agg bool_and bool_or collect_list collect_set collect_union corr count count_if
     count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
     hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
-    kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg
-    max max_by mean measure median min min_by mode percentile percentile_approx percentile_cont
+    kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg max
+    max_by mean measure median min min_by mode percentile percentile_approx percentile_cont
     percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
-    regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum theta_intersection_agg
-    theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
+    regr_syy schema_of_variant_agg skewness some std stddev stddev_pop stddev_samp string_agg sum
+    theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
     tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer
-    tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance
+    tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance vector_avg vector_sum
     """
 )
 
@@ -29,6 +29,9 @@ GENERATORS = names(
     "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode "
     "variant_explode_outer"
 )
+
+# What puts a row into several groups if the windows overlap, and into none if its time is null.
+TIME_WINDOWS = names("window session_window")
 
 # A function that Spark does not bring along may read anything and return anything.
 BUILT_IN = AGGREGATES | names(
@@ -65,7 +68,7 @@ BUILT_IN = AGGREGATES | names(
     power printf quarter quote radians raise_error rand randn random randstr rank reduce reflect regexp
     regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr
     repeat replace reverse right rint rlike round row_number rpad rtrim schema_of_avro schema_of_csv
-    schema_of_json schema_of_variant schema_of_variant_agg schema_of_xml sec second sentences sequence
+    schema_of_json schema_of_variant schema_of_xml sec second sentences sequence
     session_user session_window sha sha1 sha2 shiftleft shiftright shiftrightunsigned shuffle sign
     signum sin sinh size slice smallint sort_array soundex space spark_partition_id split split_part
     sqrt st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid stack startswith str_to_map string
@@ -87,9 +90,9 @@ BUILT_IN = AGGREGATES | names(
     tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof ucase unbase64 unhex
     uniform unix_date unix_micros unix_millis unix_nanos unix_seconds unix_timestamp upper url_decode
     url_encode user uuid validate_utf8 variant_array_append variant_delete variant_explode
-    variant_explode_outer variant_get variant_insert variant_set variant_strip_nulls vector_avg
+    variant_explode_outer variant_get variant_insert variant_set variant_strip_nulls
     vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm vector_normalize
-    vector_sum version weekday weekofyear width_bucket window window_time xpath xpath_boolean
+    version weekday weekofyear width_bucket window window_time xpath xpath_boolean
     xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year
     zeroifnull zip_with
     """

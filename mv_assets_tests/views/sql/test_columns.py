@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import parse_one
 
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.columns import Resolver
 from mv_assets_tests.views.sql.analysed import ZONES, view_of, whats
 
 UNKNOWN = Source("trips", time_column="pickup_at")
@@ -166,6 +168,48 @@ def test_a_name_that_two_unknown_tables_may_have_counts_for_both() -> None:
         "SELECT pickup_at AS hour, x FROM trips, zones", base=UNKNOWN, dimensions=[Source("zones")]
     )
     assert view.used == {"trips": {"pickup_at", "x"}, "zones": {"x"}}
+
+
+def test_a_column_of_an_unknown_table_has_one_spelling() -> None:
+    sql = "SELECT t.PICKUP_AT AS hour, sum(t.FARE) AS f FROM trips t WHERE fare > 0 GROUP BY ALL"
+    assert view_of(sql, base=UNKNOWN).used == {"trips": {"pickup_at", "fare"}}
+
+
+@pytest.mark.parametrize(
+    ("sql", "mentioned"),
+    [
+        (
+            "SELECT pickup_at AS hour, zone_id AS fare, fare * 2 AS f FROM trips",
+            {"pickup_at", "zone_id", "fare"},
+        ),
+        (
+            "SELECT pickup_at AS hour, 1 AS fare FROM trips GROUP BY hour HAVING max(fare) > 1 ORDER BY f",
+            {"pickup_at", "hour", "fare", "f"},
+        ),
+        (
+            "SELECT pickup_at AS hour FROM trips QUALIFY rank() OVER (PARTITION BY pickup_at ORDER BY x) = 1",
+            {"pickup_at", "x"},
+        ),
+        (
+            "SELECT pickup_at AS hour FROM trips t WHERE t.zone_id IN (SELECT 1 FROM zones WHERE x = 1)",
+            {"pickup_at", "zone_id", "x"},
+        ),
+        ("SELECT pickup_at AS hour FROM trips JOIN zones USING (zone_id)", {"pickup_at", "zone_id"}),
+    ],
+)
+def test_what_may_be_meant_does_not_depend_on_whether_schemas_are_known(
+    sql: str, mentioned: set[str]
+) -> None:
+    every = dict.fromkeys(["pickup_at", "zone_id", "fare", "hour", "f", "x"])
+    for base in (
+        UNKNOWN,
+        Source("trips", every, "pickup_at"),
+        Source("trips", {"pickup_at": None}, "pickup_at"),
+    ):
+        for zones in (Source("zones"), Source("zones", every), ZONES):
+            resolver = Resolver(base, [zones])
+            resolver.query(parse_one(sql, dialect="spark"), {}, None)
+            assert resolver.mentioned["trips"] == mentioned
 
 
 def test_file_metadata_is_refused_even_if_the_schema_is_not_known() -> None:

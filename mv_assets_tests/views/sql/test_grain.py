@@ -276,6 +276,24 @@ def test_qualify_across_buckets_is_refused() -> None:
     assert "looks across buckets" in only(f"SELECT pickup_at AS hour FROM trips {qualify}").what
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT date_trunc('hour', pickup_at) AS hour, x FROM trips QUALIFY {} = 1",
+        "SELECT date_trunc('hour', pickup_at) AS hour, {} AS x FROM trips",
+    ],
+)
+def test_a_window_by_what_may_be_another_column_is_refused(sql: str) -> None:
+    """Spark takes a column before the output of its name."""
+    window = "row_number() OVER (PARTITION BY {} ORDER BY fare)"
+    unknown, no_hour = Source("trips", time_column="pickup_at"), dict.fromkeys(["pickup_at", "fare", "x"])
+    for base in (unknown, Source("trips", {**no_hour, "hour": None}, "pickup_at")):
+        (what,) = whats(sql.format(window.format("hour")), base=base)
+        assert "looks across buckets" in what
+        assert view_of(sql.format(window.format("date_trunc('hour', pickup_at)")), base=base)
+    assert view_of(sql.format(window.format("hour")), base=Source("trips", no_hour, "pickup_at"))
+
+
 def test_a_time_column_of_unknown_schema_is_followed() -> None:
     base = Source("trips", time_column=TRIPS.time_column)
     view = view_of("SELECT to_date(pickup_at) AS day, zone_id FROM trips", base=base, time_column="day")

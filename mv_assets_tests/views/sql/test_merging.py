@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp, parse_one
 
 from mv_assets.buckets import Buckets
 from mv_assets.views.sql import Merging, Source, analyse
+from mv_assets.views.sql.columns import Resolver
+from mv_assets.views.sql.merging import merging_of
 
 EVENTS = Source(
     "events",
@@ -83,6 +86,36 @@ def test_other_aggregates_need_all_files(item: str) -> None:
     assert "does not come in parts" in str(by_hour(f"{item} AS a"))
 
 
+def test_aggregates_that_sqlglot_does_not_know_are_no_keys() -> None:
+    for item in ("vector_sum(v)", "vector_avg(v)", "schema_of_variant_agg(v)"):
+        for group in ("GROUP BY ALL", "GROUP BY 1"):
+            assert "does not come in parts" in str(by_hour(f"{item} AS a", group, UNKNOWN))
+
+
+@pytest.mark.parametrize(
+    ("items", "group"),
+    [
+        ("zone + 1 AS a", "1, zone + 1"),
+        ("zone, upper(word) AS w, concat(upper(word), zone, 'x') AS a", "h, zone, upper(word)"),
+        ("zone AS z, z * 2 AS a", "1, events.zone"),
+        ("(zone) AS a, 7 AS seven, transform(array(zone), x -> x + 1) AS t", "1, (zone)"),
+        ("zone AS a", "ALL"),
+        ("upper(zone) AS zone, zone + 1 AS a", "ALL"),
+    ],
+)
+def test_what_is_made_of_keys_is_one_value_a_group(items: str, group: str) -> None:
+    assert kinds(by_hour(f"{items}, count(*) AS c", f"GROUP BY {group}")) == {"c": "count"}
+
+
+@pytest.mark.parametrize("item", ["word", "zone + n", "strange(word)", "(SELECT borough FROM zones)"])
+def test_what_is_made_of_anything_else_needs_all_files(item: str) -> None:
+    select = parse_one(f"SELECT zone, {item} AS a FROM events GROUP BY zone", dialect="spark")
+    resolver = Resolver(EVENTS, [ZONES])
+    resolver.query(select, {}, None)
+    assert isinstance(select, exp.Select)
+    assert "is not made of keys" in str(merging_of(select, resolver.meaning, (), aggregates=True))
+
+
 def test_what_is_made_of_an_aggregate_by_its_name_needs_all_files() -> None:
     assert "does not come in parts" in str(by_hour("sum(n) AS s, s + 1 AS a", "GROUP BY 1"))
 
@@ -93,6 +126,10 @@ def test_what_is_made_of_an_aggregate_by_its_name_needs_all_files() -> None:
         ("SELECT DISTINCT at AS h, n FROM events", "DISTINCT"),
         ("SELECT at AS h, sum(n) AS n FROM events GROUP BY at HAVING sum(n) > 1", "HAVING"),
         ("SELECT at AS h, row_number() OVER (PARTITION BY at ORDER BY n, zone) AS r FROM events", "window"),
+        (
+            "SELECT at AS h, Session_Window(at, '1 hour') AS s, sum(n) AS n FROM events GROUP BY ALL",
+            "session",
+        ),
         ("SELECT date_trunc('hour', at) AS h, sum(n) AS n FROM events GROUP BY h, zone", "zone is a key"),
         (
             "SELECT date_trunc('hour', at) AS h, zone % 2 AS zone, sum(n) AS n FROM events GROUP BY h, zone",
@@ -111,6 +148,17 @@ def test_a_key_that_may_be_a_column_is_no_output_column(item: str, base: Source)
     assert "zone is a key" in str(found)
 
 
+@pytest.mark.parametrize("base", [EVENTS, UNKNOWN])
+def test_a_key_that_spark_may_take_for_a_column_is_no_output_column(base: Source) -> None:
+    items = "coalesce(zone, 7) AS z, count(*) AS c"
+    for group in ("GROUP BY 1, 2, z", "GROUP BY h, zone, z", "GROUP BY 1, coalesce(zone, 7), z + 1"):
+        assert "is a key" in str(by_hour(items, group, base))
+    # If z were a column, Spark would refuse the item.
+    for group in ("GROUP BY 1, z", "GROUP BY h, z", "GROUP BY h, coalesce(zone, 7)"):
+        assert kinds(by_hour(items, group, base)) == {"c": "count"}
+    assert kinds(by_hour("payload.z AS z, count(*) AS c", "GROUP BY h, z", UNKNOWN)) == {"c": "count"}
+
+
 @pytest.mark.parametrize(
     "item",
     [
@@ -122,6 +170,11 @@ def test_a_key_that_may_be_a_column_is_no_output_column(item: str, base: Source)
 )
 def test_a_group_that_becomes_several_rows_needs_all_files(item: str) -> None:
     assert "several rows" in str(by_hour(f"k, {item}, count(*) AS c", "GROUP BY 1, k", UNKNOWN))
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_a_place_without_an_item_is_for_spark_to_refuse(place: int) -> None:
+    assert "no item" in str(by_hour("zone, count(*) AS n", f"GROUP BY h, zone, {place}"))
 
 
 def test_columns_of_one_spelling_are_two() -> None:
