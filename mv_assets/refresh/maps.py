@@ -19,8 +19,12 @@ from mv_assets.state.troubles import Troubles
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def declare(self, view: Declaration) -> Pulse:
-        """Put the declaration in force.
+    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:
+        """Of the views that are known, what tells whether anything is to be done."""
+        ...
+
+    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:
+        """Put the declaration in force, unless what is known of the view says that it is.
 
         Raises:
             Fenced: a newer definition took over.
@@ -56,13 +60,12 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
-    def declare(self, view: Declaration) -> Pulse:
-        try:
-            pulse = self._store.pulse(view.view)
-            if rules.in_force(pulse.header, view):
-                return pulse
-        except UnknownView:
-            pass
+    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:
+        return self._store.pulses(views)
+
+    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:
+        if known is not None and rules.in_force(known.header, view):
+            return known
         self._manager.declare(view)
         return self._store.pulse(view.view)
 
@@ -92,7 +95,10 @@ class ImaginedMaps:
         self._store = store
         self._maps: dict[str, Snapshot] = {}
 
-    def declare(self, view: Declaration) -> Pulse:
+    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:  # noqa: ARG002 - the maps tell
+        return {}
+
+    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:  # noqa: ARG002 - as above
         imagined = self._declared(view)
         self._maps[view.view] = imagined
         return Pulse(imagined.header, imagined.look)

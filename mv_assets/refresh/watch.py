@@ -118,21 +118,22 @@ class Watch:
             cache.clear()
         views = self._catalog.with_upstream(names)
         # Maps before tables: a difference is then one that the table had later than the map.
+        known = _tried(self._maps.pulses, [view.name for view in views])
         for view in views:
-            self._pulses[view.name] = _tried(self._declared, view)
+            self._pulses[view.name] = _tried(self._declared, view, known)
         found = {view.name: _tried(self._outlook, view, whole=whole) for view in views}
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
         rest = [name for name, each in found.items() if isinstance(each, Outlook) and each.at_rest]
         self._maps.came_to(looks, rest)
         return found
 
-    def _declared(self, view: View) -> Pulse:
+    def _declared(self, view: View, known: Mapping[str, Pulse] | MvError) -> Pulse:
         """Before anything is kept of it: coverage that was once declared is never given up."""
         start, buckets = view.declared.start, view.buckets
         count = buckets.count(start, self._clock())
         if count > _MOST_BUCKETS:
             raise TooManyBuckets(view.name, buckets.width, iso(start), count, _MOST_BUCKETS)
-        return self._maps.declare(view.declaration)
+        return self._maps.declare(view.declaration, _ok(known).get(view.name))
 
     def _outlook(self, view: View, *, whole: bool) -> Outlook:
         pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()

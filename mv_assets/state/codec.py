@@ -21,6 +21,7 @@ from mv_assets.state.model import (
     LookRecord,
     Operation,
     PartitionRow,
+    Pulse,
     Rest,
     Segment,
     State,
@@ -180,16 +181,22 @@ def attempt_columns(value: AttemptRecord) -> dict[str, Any]:
     }
 
 
-def look(record: Record) -> LookRecord:
+def look(record: Record, prefix: str = "") -> LookRecord:
+    vacant, unserved = record[f"{prefix}vacant"], record[f"{prefix}unserved"]
     return LookRecord(
-        record["table_version"],
-        record["map_version"],
-        record["at"],
-        record["recheck_at"],
-        tuple(json.loads(record["broken"])),
-        None if record["vacant"] is None else Rest(record["vacant"]),
-        None if record["unserved"] is None else Unserved(record["unserved"], record["unserved_since"]),
+        record[f"{prefix}table_version"],
+        record[f"{prefix}map_version"],
+        record[f"{prefix}at"],
+        record[f"{prefix}recheck_at"],
+        tuple(json.loads(record[f"{prefix}broken"])),
+        None if vacant is None else Rest(vacant),
+        None if unserved is None else Unserved(unserved, record[f"{prefix}unserved_since"]),
     )
+
+
+def pulse(record: Record) -> Pulse:
+    looked = record["mv_look_view"] is not None
+    return Pulse(header(record, "mv_view_"), look(record, "mv_look_") if looked else None)
 
 
 def look_columns(value: LookRecord) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from mv_assets.state.model import (
     Lease,
     LookRecord,
     PartitionRow,
-    Pulse,
     Segment,
     Snapshot,
     Trouble,
@@ -123,10 +122,6 @@ class MapReader:
         table = schema.trouble
         wanted = select(table).where(table.c.view == self.view).order_by(table.c.doing)
         return tuple(codec.trouble(record) for record in self._all(wanted))
-
-    def pulse(self) -> Pulse:
-        """What tells whether anything is to be done, without reading the map."""
-        return Pulse(self.known_header(), self.look())
 
     def events(self, bucket: int | None = None, most: int = 50, *, only_changes: bool = False) -> list[Event]:
         """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    LABEL_STYLE_TABLENAME_PLUS_COL,
     ColumnElement,
     Table,
     and_,
@@ -32,6 +33,12 @@ _partition, _generation = schema.partition, schema.generation
 _within = _partition.c.bucket.between(bindparam("first"), bindparam("last"))
 
 HEADER = select(schema.view).where(at_view(schema.view))
+PULSES = (
+    select(schema.view, schema.look)
+    .outerjoin_from(schema.view, schema.look, schema.view.c.view == schema.look.c.view)
+    .where(schema.view.c.view.in_(bindparam("views", expanding=True)))
+    .set_label_style(LABEL_STYLE_TABLENAME_PLUS_COL)
+)
 LOCKED_HEADER = HEADER.with_for_update()
 ROWS = select(*ROW_COLUMNS).where(
     at_view(_partition), _partition.c.bucket.in_(bindparam("buckets", expanding=True))

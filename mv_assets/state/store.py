@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
-from mv_assets.state import schema
+from mv_assets.errors import UnknownView
+from mv_assets.state import codec, schema, statements
 from mv_assets.state.database import Database
-from mv_assets.state.map_reader import MapReader
+from mv_assets.state.map_reader import MapReader, chunks
 from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import DataFile, Event, Pulse, Segment, Snapshot
 from mv_assets.state.retry import Retry
@@ -109,9 +110,35 @@ class Store:
 
         return self._ask(view, question)
 
+    def pulses(self, views: Iterable[str]) -> dict[str, Pulse]:
+        """What tells whether anything is to be done about views, without reading their maps.
+
+        All are of one moment; a view that nobody declared has none.
+        """
+        wanted = list(views)
+
+        def once() -> dict[str, Pulse]:
+            with self.database.read() as connection:
+                found = [
+                    codec.pulse(record._asdict())
+                    for chunk in chunks(wanted)
+                    for record in connection.execute(statements.PULSES, {"views": chunk})
+                ]
+            return {pulse.header.view: pulse for pulse in found}
+
+        return self._retry.run(self._retry.critical, ", ".join(wanted[:3]), "read", once)
+
     def pulse(self, view: str) -> Pulse:
-        """What tells whether anything is to be done about a view, without reading its map."""
-        return self._ask(view, lambda reader: reader.pulse())
+        """That of one view.
+
+        Raises:
+            UnknownView: nobody declared it.
+
+        """
+        found = self.pulses([view])
+        if not found:
+            raise UnknownView(view)
+        return found[view]
 
     def history(self, view: str) -> dict[str, str]:
         """All definitions a view ever had, with the bucket width of each."""
