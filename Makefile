@@ -14,13 +14,13 @@ TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py) -k 'not whatever'
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
 
-.PHONY: dev test check prove soak bench bench-peers java chromium clean
+.PHONY: dev test check cover prove soak bench bench-peers java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
 
 # Several JVMs share the cores: a collector with threads of its own would only be in their way.
-test check prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
+test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
 
 test: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS)
@@ -34,6 +34,10 @@ check: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS) -m 'not deep and not soak'
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
+
+# Lines and branches that no test comes by.
+cover: java chromium $(READY)
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
 
 # Larger bounds, every fault at every call, other random worlds, and whatever else takes minutes: hours.
 prove: export MV_ASSETS_SEED ?= $(shell date +%s)
@@ -79,4 +83,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info

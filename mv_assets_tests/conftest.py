@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ from mv_assets_tests.modelled import BaseTable
 from mv_assets_tests.query.desk import HOURS, Desk, Desks
 from mv_assets_tests.refinery import Refinery
 
+# Whoever runs in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # What is random is the same each time, so that a red run is somebody's doing; `make prove` searches on.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("searching", database=None, deadline=None, print_blob=True)
@@ -82,14 +85,15 @@ def empty_postgres(postgres: str) -> Iterator[str]:
     engine.dispose()
 
 
-def _state(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+def state_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    """An empty state database."""
     return f"sqlite:///{folder}/state.db" if kind == "sqlite" else request.getfixturevalue("empty_postgres")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty state database of each kind."""
-    return _state(request.param, request, tmp_path)
+    return state_of(request.param, request, tmp_path)
 
 
 @pytest.fixture
@@ -133,7 +137,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
     if request.param == "spark":
         yield request.getfixturevalue("refinery")
         return
-    opened = Store(_state(request.param, request, tmp_path))
+    opened = Store(state_of(request.param, request, tmp_path))
 
     def make(*views: MaterializedView, **options: Any) -> Lake:
         return Lake(tmp_path / "lake", opened, views or [view()], **options)

@@ -265,12 +265,6 @@ def test_a_reader_who_has_had_enough_ends_it_quietly(shell: Shell) -> None:
 CTRL_C = "\x03"
 
 
-def _at_a_terminal() -> None:
-    """Its own one, whose Ctrl-C is a signal: whoever runs in the background ignores that, and hands it on."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class Terminal:
     """The prompt as a person sees it."""
 
@@ -285,7 +279,8 @@ class Terminal:
             stderr=other,
             env=environment,
             start_new_session=True,
-            preexec_fn=_at_a_terminal,  # noqa: PLW1509 - one call and one signal, no lock
+            # Its own terminal, whose Ctrl-C is a signal.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         )
         os.close(other)
 

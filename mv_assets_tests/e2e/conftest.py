@@ -31,9 +31,9 @@ def state(postgres: str) -> str:
     return make_url(postgres).set(database="e2e").render_as_string(hide_password=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory, connect_server: str, state: str) -> Iterator[Deployment]:
-    """One Dagster a test process: it takes half a minute to start and to fill its views."""
+    """One Dagster for all: it takes half a minute to start and to fill its views. Its daemon never rests."""
     folder = tmp_path_factory.mktemp("e2e")
     Site.files_of(folder, state)
     store = Store(state)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.deployment import Deployment
 from mv_assets_tests.e2e.site import BUCKETS, HOURLY, WEATHER, WEEKLY, Site, day, week
@@ -42,6 +44,7 @@ def test_a_late_file_has_only_its_own_buckets_computed_in_both_views(deployment:
     assert asked == [((HOURLY,), (day(3), day(3))), ((WEEKLY,), (week(3), week(3)))]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_gone_is_an_error_of_its_own_views_only(deployment: Deployment) -> None:
     dagster, site = deployment.dagster, deployment.site
     site.lose_weather()

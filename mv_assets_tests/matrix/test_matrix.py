@@ -15,6 +15,7 @@ from sqlalchemy import make_url
 from mv_assets.errors import MvError
 from mv_assets.state import retry, shared_clock
 from mv_assets.state.heartbeat import Heartbeat
+from mv_assets_tests.conftest import state_of
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import day, through
 from mv_assets_tests.matrix import files, statements
@@ -37,6 +38,11 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Heartbeat, "__exit__", lambda *_: None)
     profile = retry.Profile(6, 0, 0)
     monkeypatch.setattr(retry.Retry.__init__, "__defaults__", (profile, profile, lambda _seconds: None))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return state_of(request.param, request, tmp_path)
 
 
 @pytest.fixture

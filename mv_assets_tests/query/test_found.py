@@ -127,6 +127,7 @@ def asked(lake: Refinery, text: str) -> Answer:
     return found
 
 
+@pytest.mark.slow
 def test_what_two_readers_of_sql_read_otherwise_is_as_the_base_says(refinery: Make) -> None:
     lake = filled(refinery, "hourly", "single", "texts")
     for text in AS_THE_BASE:
@@ -152,6 +153,7 @@ def test_windows_of_time_repeat_rows_and_leave_some_out(unchecked: Make, window:
         assert not asked(lake, f"SELECT {text}").served.views
 
 
+@pytest.mark.slow
 def test_a_wider_type_in_a_later_file_is_the_type_of_all(unchecked: Make) -> None:
     lake = filled(unchecked, "hourly", "texts")
     write(lake, 5, pa.float64())

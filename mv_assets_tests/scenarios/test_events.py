@@ -47,6 +47,7 @@ def test_a_late_file_changes_exactly_its_buckets_all_the_way_up(trips: Trips) ->
     assert touched(trips) == {"hourly": [3, 4, 5], "daily": [3, 4, 5], "monthly": [0], "dear": [3, 4, 5]}
 
 
+@pytest.mark.slow
 def test_a_correction_of_a_file_is_followed(trips: Trips) -> None:
     trips.put("day-07.parquet", [7], rows=90)
     assert touched(trips) == {"hourly": [7], "daily": [7], "monthly": [0], "dear": [7]}
@@ -63,6 +64,7 @@ def test_retention_and_a_later_backfill_are_followed(trips: Trips) -> None:
     assert touched(trips) == {"hourly": [0, 1, 2], "daily": [0, 1, 2], "monthly": [0], "dear": [0, 1, 2]}
 
 
+@pytest.mark.slow
 def test_a_compaction_changes_no_row(trips: Trips) -> None:
     before = trips.lake.stored("monthly").to_pylist()
     trips.compact(*trips.files[10:20], name="packed.parquet")
@@ -70,6 +72,7 @@ def test_a_compaction_changes_no_row(trips: Trips) -> None:
     assert trips.lake.stored("monthly").to_pylist() == before
 
 
+@pytest.mark.slow
 def test_a_rollback_to_earlier_files_is_followed(trips: Trips, tmp_path: Path) -> None:
     backup = shutil.copytree(trips.lake.folder / "events", tmp_path / "backup")
     trips.put("day-02.parquet", [2])
@@ -80,6 +83,7 @@ def test_a_rollback_to_earlier_files_is_followed(trips: Trips, tmp_path: Path) -
     assert touched(trips) == {"hourly": [2, 9], "daily": [2, 9], "monthly": [0], "dear": [2, 9]}
 
 
+@pytest.mark.slow
 def test_a_change_of_the_sql_rebuilds_the_view_and_what_is_based_on_it(trips: Trips) -> None:
     changed = HOURLY.replace("count(*) AS trips", "2 * count(*) AS trips")
     trips.lake.declare(hourly(sql=changed), daily(), monthly(), dear())
@@ -91,6 +95,7 @@ def test_a_change_of_the_sql_rebuilds_the_view_and_what_is_based_on_it(trips: Tr
     }
 
 
+@pytest.mark.slow
 def test_while_a_new_definition_is_built_no_bucket_of_the_old_one_counts(trips: Trips) -> None:
     changed = HOURLY.replace("count(*) AS trips", "2 * count(*) AS trips")
     trips.lake.declare(hourly(sql=changed, max_buckets_per_run=10), daily(), monthly(), dear())
@@ -104,6 +109,7 @@ def test_while_a_new_definition_is_built_no_bucket_of_the_old_one_counts(trips: 
     touched(trips)
 
 
+@pytest.mark.slow
 def test_a_changed_dimension_rebuilds_the_views_that_join_it(trips: Trips) -> None:
     trips.zones("Harbour")
     trips.lake.look("hourly")

@@ -281,11 +281,11 @@ def test_histories_are_the_same_in_memory_and_in_sql(
         opened.append(sql)
         return History(LockstepStore(MemoryStore(Memory(), clock), sql), clock)
 
-    chosen = _play(make, examples=8, steps=50)
+    chosen = _play(make, examples=5, steps=50)
     for store in opened:
         store.close()
     record_property(
-        "proved", f"random histories: 8 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
+        "proved", f"random histories: 5 of up to 50 steps in lockstep with {state_url[:6]}, seed {chosen}"
     )
 
 

@@ -14,7 +14,21 @@ _DEEP_BOUND = 2_000_000
 Report = Callable[[str, object], None]
 
 
-@pytest.mark.parametrize("model", MODELS)
+# Tens of thousands of states each.
+_LARGE = dict.fromkeys(
+    (
+        "two writers, cold",
+        "two writers, warm, and looks",
+        "compaction",
+        "two definitions",
+        "three buckets and failures",
+        "freezing and two writers",
+    ),
+    pytest.mark.slow,
+)
+
+
+@pytest.mark.parametrize("model", [pytest.param(model, marks=_LARGE.get(model, ())) for model in MODELS])
 def test_no_schedule_breaks_an_invariant(model: str, record_property: Report) -> None:
     quick, _ = MODELS[model]
     explored = explore(quick())
