@@ -35,7 +35,7 @@ check: java chromium $(READY)
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
-# Lines and branches that no test comes by.
+# Lines and branches that no test comes by in its own process.
 cover: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
 
