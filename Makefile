@@ -11,8 +11,8 @@ MINUTES ?= 60
 SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py) -k 'not whatever'
-ON_CLUSTER := $(TESTS)/scenarios/test_events.py -k 'cold or late or poisoned'
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py) -m 'not deep' -k 'not whatever'
+ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
 .PHONY: dev test check cover prove soak bench bench-peers java chromium clean
 

@@ -131,7 +131,7 @@ def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployme
     return make
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "spark"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("spark", marks=pytest.mark.slow)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Lake]]:
     """Lakes of real files, on each kind of state database; or with Spark, and then right at the end too."""
     if request.param == "spark":

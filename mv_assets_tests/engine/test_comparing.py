@@ -12,6 +12,7 @@ from mv_assets.engine.comparing import Compared, compared
 from mv_assets.engine.session import Engine
 from mv_assets.state.model import BUCKET
 
+pytestmark = pytest.mark.slow
 Rows = Sequence[str]
 NAN, INF = "double('NaN')", "double('Infinity')"
 

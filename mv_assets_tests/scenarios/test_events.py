@@ -123,6 +123,7 @@ def test_a_changed_dimension_rebuilds_the_views_that_join_it(trips: Trips) -> No
     assert "Harbour" in trips.lake.stored("daily")["borough"].to_pylist()
 
 
+@pytest.mark.slow
 def test_a_poisoned_file_in_the_middle_fails_its_buckets_alone_until_it_heals(trips: Trips) -> None:
     for number in (LAST, LAST + 1, LAST + 2):
         trips.put(f"day-{number}.parquet", [number])

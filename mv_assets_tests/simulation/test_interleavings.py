@@ -14,7 +14,7 @@ _DEEP_BOUND = 2_000_000
 Report = Callable[[str, object], None]
 
 
-# Tens of thousands of states each.
+# Ten thousand states and more each.
 _LARGE = dict.fromkeys(
     (
         "two writers, cold",
@@ -23,6 +23,10 @@ _LARGE = dict.fromkeys(
         "two definitions",
         "three buckets and failures",
         "freezing and two writers",
+        "crashes",
+        "freezing",
+        "drops and whole-view marks",
+        "dimension and upstream",
     ),
     pytest.mark.slow,
 )
