@@ -30,6 +30,8 @@ from mv_assets_tests.refinery import Refinery
 
 # Whoever runs in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Spark needs no Python: on a cluster it would have to be this very version.
+os.environ["PYSPARK_PYTHON"] = "/bin/false"
 # What is random is the same each time, so that a red run is somebody's doing; `make prove` searches on.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("searching", database=None, deadline=None, print_blob=True)

@@ -9,6 +9,8 @@ from posixpath import basename, normpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from mv_assets.engine.sizing import list_at_once
 from mv_assets.engine.types import completed
 from mv_assets.errors import Unreadable
@@ -151,13 +153,14 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
 
 
 def _given(spark: SparkSession, part: Part, found: Mapping[str, str]) -> DataFrame:
-    """What is given to each file, by its path as Spark writes it."""
-    from pyspark.sql.types import BooleanType, StringType, StructField, StructType  # noqa: PLC0415
+    """What is given to each file, by its path as Spark writes it.
 
-    texts = [StructField(name, StringType()) for name in (_PATH, *part.given)]
-    schema = StructType([*texts, StructField(_KNOWN, BooleanType())])
-    listed = [(_LOCAL.sub("/", found[path]), *values, True) for path, values in part.files.items()]
-    return spark.createDataFrame(listed, schema)
+    As an Arrow table: of rows Spark would have a Python of its own make columns, wherever it finds one.
+    """
+    paths = [_LOCAL.sub("/", found[path]) for path in part.files]
+    texts = dict(zip((_PATH, *part.given), (paths, *zip(*part.files.values(), strict=True)), strict=True))
+    columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    return spark.createDataFrame(pa.table({**columns, _KNOWN: pa.array([True] * len(paths))}))
 
 
 def _field(source: Held, column: StructField) -> StructField:
