@@ -13,6 +13,7 @@ from mv_assets.engine.session import Engine
 from mv_assets.views.sql.functions import REFUSALS
 from mv_assets.views.sql.spark_functions import AGGREGATES, BUILT_IN, GENERATORS
 
+pytestmark = pytest.mark.slow
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 AGGREGATE = (
     f"{EXPRESSIONS}.aggregate.AggregateFunction",

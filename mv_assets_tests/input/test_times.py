@@ -60,6 +60,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("int96", [False, True])
 def test_old_and_far_times_are_in_their_months(works: Make, *, int96: bool) -> None:
     """Before 1582 Spark once had another calendar, and INT96 in nanoseconds would end in 2262."""

@@ -26,6 +26,7 @@ from mv_assets_tests.lake import day, view
 from mv_assets_tests.refinery import Refinery
 
 Make = Callable[..., Refinery]
+pytestmark = pytest.mark.slow
 HOURLY = """
     SELECT date_trunc('hour', at) AS hour, zone, x, name, f, count(*) AS n, sum(b) AS b, count(b) AS bs,
            bool_and(x > 1) AS a, ok, ok > no AS more FROM events GROUP BY ALL
@@ -127,7 +128,6 @@ def asked(lake: Refinery, text: str) -> Answer:
     return found
 
 
-@pytest.mark.slow
 def test_what_two_readers_of_sql_read_otherwise_is_as_the_base_says(refinery: Make) -> None:
     lake = filled(refinery, "hourly", "single", "texts")
     for text in AS_THE_BASE:
@@ -153,7 +153,6 @@ def test_windows_of_time_repeat_rows_and_leave_some_out(unchecked: Make, window:
         assert not asked(lake, f"SELECT {text}").served.views
 
 
-@pytest.mark.slow
 def test_a_wider_type_in_a_later_file_is_the_type_of_all(unchecked: Make) -> None:
     lake = filled(unchecked, "hourly", "texts")
     write(lake, 5, pa.float64())

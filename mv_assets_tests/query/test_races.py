@@ -28,6 +28,7 @@ from mv_assets_tests.lake import EPOCH, day, view
 from mv_assets_tests.query.desk import Desk, once, rows_of
 from mv_assets_tests.refinery import Refinery, plainly
 
+pytestmark = pytest.mark.slow
 SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(x) AS s FROM events GROUP BY ALL"
 ON_BASE = "SELECT date_trunc('day', at) AS d, count(*) AS n, sum(x) AS s FROM events GROUP BY d"
 ON_ROWS = "SELECT date_trunc('day', at) AS d, count(x) AS n, sum(x + 0) AS s FROM events GROUP BY d"
@@ -162,7 +163,6 @@ def course(tmp_path: Path, engine: Engine) -> Iterator[Course]:
         yield made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "questions"), [("sqlite", 6), ("postgresql", 6)])
 def test_every_answer_is_that_of_some_moment_while_it_was_asked(
     tmp_path: Path, engine: Engine, request: pytest.FixtureRequest, kind: str, questions: int
@@ -256,7 +256,6 @@ EVENTS: dict[str, Callable[[Course], object]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["listed", "planned", "read"])
 def test_what_happens_to_files_under_a_question_makes_no_wrong_answer(
     course: Course, monkeypatch: pytest.MonkeyPatch, when: str
@@ -350,7 +349,6 @@ def test_gc_takes_nothing_from_under_a_question(course: Course, monkeypatch: pyt
         monkeypatch.undo()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_what_gc_took_after_a_lease_ran_out_is_read_anew(
     course: Course, monkeypatch: pytest.MonkeyPatch, text: str

@@ -219,6 +219,7 @@ def test_a_truncated_file_is_found_by_its_size(refinery: Refineries) -> None:
     lake.check()
 
 
+@pytest.mark.slow
 def test_one_file_of_noise_does_not_hide_the_others(refinery: Refineries) -> None:
     lake = refinery(raw_view())
     for number in range(4):
@@ -238,6 +239,7 @@ def test_one_file_of_noise_does_not_hide_the_others(refinery: Refineries) -> Non
     assert audited(lake) == dict.fromkeys(range(4), "equal")
 
 
+@pytest.mark.slow
 def test_a_file_that_fails_its_checksum_can_not_be_read(refinery: Refineries) -> None:
     lake = refinery(raw_view())
     for number in range(3):
@@ -265,6 +267,7 @@ def test_a_warehouse_that_is_not_there_is_no_loss_of_every_bucket(refinery: Refi
     assert lake.states(0) == "V"
 
 
+@pytest.mark.slow
 def test_a_view_on_a_view_is_computed_again_from_what_that_one_stores(refinery: Refineries) -> None:
     daily = "SELECT date_trunc('day', hour) AS hour, sum(n) AS n FROM v GROUP BY ALL"
     lake = refinery(view(), view("daily", base="v", sql=daily))
