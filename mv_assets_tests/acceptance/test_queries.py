@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mv_assets.buckets import DAY
-from mv_assets.query.fitness import Freshness
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.query.desk import (
     COUNT,
@@ -17,8 +16,6 @@ from mv_assets_tests.query.desk import (
     once,
     zones,
 )
-
-STORED, OFF, BOUNDED = Freshness.STORED, Freshness.OFF, Freshness.BOUNDED
 
 
 def test_71_a_cold_view_is_answered_by_the_base(desk: Desks) -> None:

@@ -29,7 +29,7 @@ from mv_assets_tests.query.desk import (
 )
 
 pytestmark = pytest.mark.slow
-STORED, OFF, BOUNDED = Freshness.STORED, Freshness.OFF, Freshness.BOUNDED
+OFF = Freshness.OFF
 
 
 def test_a_views_own_conditions_must_be_among_the_questions(desk: Desks) -> None:
