@@ -59,11 +59,9 @@ def audit(
     outlook = watch.round([view.name], whole=True)[view.name]
     if isinstance(outlook, MvError):
         raise outlook
-    if outlook.news is None:
-        return []
     # By the clock, so that audits of a view at rest come by all its buckets in time.
     chance = chance or random.Random(project.clock())  # noqa: S311 - a sample, no secret
-    return _Audit(project, view, outlook.news, progress).run(most, chance)
+    return [] if outlook.news is None else _Audit(project, view, outlook.news, progress).run(most, chance)
 
 
 class _Audit:

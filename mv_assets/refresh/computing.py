@@ -21,6 +21,7 @@ from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.refresh.merging import together
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn
+from mv_assets.views.sql.merging import Merging
 from mv_assets.views.view import View
 
 
@@ -132,9 +133,13 @@ class Computation:
             EngineUnavailable: Spark is gone.
 
         """
+        view, stored = self._view, self._base.stored
         with spark_errors():
-            rows = self._merged(alike.schema, buckets) if alike.merged else self.rows(alike.schema, buckets)
-            if not self._view.sql.aggregates:
+            if alike.merged and view.merging is not None and stored is not None:
+                rows = self._merged(alike.schema, buckets, stored, view.merging)
+            else:
+                rows = self.rows(alike.schema, buckets)
+            if not view.sql.aggregates:
                 # As many files as the rows need, not as many as were read; aggregates are dealt out already.
                 rows = rows.hint("rebalance", BUCKET)
             if len(buckets) > 1:
@@ -159,15 +164,14 @@ class Computation:
         time = sql.col(quoted(view.declared.time_column))
         return rows.withColumn(BUCKET, bucket_of(time, view.buckets))
 
-    def _merged(self, schema: StructType, buckets: Sequence[int]) -> DataFrame:
+    def _merged(
+        self, schema: StructType, buckets: Sequence[int], stored: StoredReader, merging: Merging
+    ) -> DataFrame:
         """The same rows, of what is stored and of what came since."""
-        view, stored = self._view, self._base.stored
-        if view.merging is None or stored is None:
-            raise JobFailed("nothing is stored that could be merged", everywhere=True)
-        keys = [view.buckets.key(bucket) for bucket in buckets]
+        keys = [self._view.buckets.key(bucket) for bucket in buckets]
         before = stored.with_buckets(keys, stored.schema(keys))
         further = self._rows(schema, buckets, self._base.added, stored.size(keys))
-        return merged(before, further, view.merging)
+        return merged(before, further, merging)
 
     def _merges(self, bucket: int, schema: StructType) -> bool:
         """Whether a bucket is merged: what came has the columns of what was there, which is still there."""

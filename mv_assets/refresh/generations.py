@@ -136,13 +136,11 @@ class Warehouse:
             whole = root.rsplit("/", 2)[0]
             if filesystem.get_file_info(whole).type == fs.FileType.NotFound:
                 raise WarehouseUnusable(self.root, "it is not there; is the disk mounted?")
-            for _ in range(_TRIES):
-                if filesystem.get_file_info(root).type == fs.FileType.NotFound:
-                    return None
-                with suppress(FileNotFoundError):
-                    inside = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
-                    return sum(found.size or 0 for found in inside)
-        return None
+            if filesystem.get_file_info(root).type == fs.FileType.NotFound:
+                return None
+            # Another gc may delete what is being listed.
+            everything = fs.FileSelector(root, allow_not_found=True, recursive=True)
+            return sum(found.size or 0 for found in filesystem.get_file_info(everything))
 
     def delete(self, view: str, generation: str) -> None:
         """Delete a generation's files; what is gone already is fine.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mv_assets.errors import CommitConflict, GaveUp, StateUnavailable
 
@@ -48,11 +48,9 @@ class Retry:
             wait=wait_random(profile.shortest, profile.longest),
             retry=retry_if_exception_type((CommitConflict, StateUnavailable)),
             sleep=self.sleep,
+            reraise=True,
         )
         try:
             return retrying(attempt)
-        except RetryError as error:
-            cause = error.last_attempt.exception()
-            if cause is None:
-                raise
-            raise GaveUp(view, operation, profile.attempts, cause) from cause
+        except (CommitConflict, StateUnavailable) as last:
+            raise GaveUp(view, operation, profile.attempts, last) from last

@@ -251,6 +251,22 @@ def test_64_downstream_waits_while_upstream_is_stale_and_then_follows_with_exact
     assert made.states(0, 1, 2, name="daily") == "VVV"
 
 
+def test_64_a_downstream_that_freezes_takes_a_stale_upstream_bucket_for_no_file_that_is_gone(
+    lake: Lakes,
+) -> None:
+    made = lake(view(), daily(on_base_delete="freeze"))
+    made.days(0, 1)
+    made.converge()
+    made.manager.force(made.catalog.view("daily").declaration, [DAY], "it looks odd")
+    made.write("late.parquet", [day(1)])
+    plan = made.look("daily").plan()
+    assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
+        (1, "waits for v 1970-01-02, which is STALE")
+    ]
+    made.converge()
+    assert made.states(0, 1, name="daily") == "VV"
+
+
 def test_64_downstream_w_is_capped_by_upstream_w(lake: Lakes) -> None:
     made = lake(view(), daily())
     made.days(0, 1, 2)
@@ -550,3 +566,13 @@ def test_comparing_needs_recorded_segments_only_where_the_base_differs(lake: Lak
     found = consistency.differing(snapshot, news.seen.values(), snapshot.header.version)
     assert [each.bucket // DAY for each in found] == [0, 1]
     assert consistency.needs_recorded(snapshot, found) == [DAY]
+
+
+def test_a_row_written_since_the_look_began_is_left_to_the_next_look(filled: Lake) -> None:
+    began = news_of(filled.look(whole=True))
+    filled.write("late.parquet", [day(1)])
+    filled.converge()
+    peers, seen = filled.snapshot(), began.seen.values()
+    assert consistency.differing(peers, seen, began.snapshot.header.version) == []
+    found = consistency.differing(peers, seen, peers.header.version)
+    assert [each.bucket // DAY for each in found] == [1]

@@ -174,6 +174,15 @@ def test_89_work_planned_before_a_force_does_not_serve_it(deployment: Deployment
     assert deployment.commit(after) == {0: Outcome.COMMITTED}
 
 
+def test_89_work_planned_before_a_force_does_not_fail_the_bucket(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    before = deployment.begin(0)
+    deployment.manager.force(deployment.declaration, [0], "read it anew")
+    assert deployment.fail(before, 0) == []
+    assert deployment.standing(0) == [rules.Standing.FREE]
+
+
 def test_89_a_force_outlives_the_rows_that_another_width_dropped(deployment: Deployment, peer: Peer) -> None:
     deployment.table.day("a", 1, 0)
     deployment.look()

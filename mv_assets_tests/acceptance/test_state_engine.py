@@ -62,6 +62,15 @@ def test_02_append_at_w_jumps_over_the_valid_bucket_behind_it(deployment: Deploy
     assert deployment.watermark == 2
 
 
+def test_02_append_at_w_jumps_over_as_many_as_are_valid(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0, 99)
+    deployment.look()
+    deployment.refresh(*range(1, 100))
+    assert deployment.watermark == 0
+    deployment.refresh(0)
+    assert deployment.watermark == 100
+
+
 @KINDS
 def test_03_commit_with_a_fenced_definition_is_refused_and_writes_nothing(
     deployment: Deployment, peer: Peer, prepare: Callable[[Deployment], None], operation: Operation

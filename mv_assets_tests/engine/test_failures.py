@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
 
 from mv_assets.engine.failures import in_short, spark_errors
 from mv_assets.engine.session import Engine
-from mv_assets.errors import EngineRefused, JobFailed
+from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.project import Spark
 from mv_assets_tests.engine import apart
 from mv_assets_tests.engine.works import Works, daily, rows_at
@@ -131,6 +132,21 @@ def test_a_message_is_one_short_line(engine: Engine, tmp_path: Path) -> None:
     assert "\n" not in str(failed.value)
     assert len(str(failed.value)) <= 600
     assert in_short(ValueError()) == "ValueError"
+
+
+def test_a_spark_that_can_not_be_had_is_asked_for_once_and_blames_no_bucket(works: Make) -> None:
+    asked = []
+
+    def unplugged(declared: Spark) -> NoReturn:
+        asked.append(declared)
+        raise EngineUnavailable("unplugged")
+
+    lake = works(view(), view("w"), engine=Engine(Spark(), unplugged))
+    lake.put("0.parquet", rows_at([0]))
+    errors = [report.error for report in lake.run().values()]
+    assert [str(error) for error in errors] == [str(EngineUnavailable("unplugged"))] * 2
+    assert len(asked) == 1
+    assert (lake.snapshot().attempts, lake.snapshot("w").attempts) == ({}, {})
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,15 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import IcebergType, IntegerType, LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import (
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+    TimeType,
+)
 
 from mv_assets_tests.engine.works import Works, daily, rows_at
 from mv_assets_tests.tables import delta_log as log
@@ -206,6 +215,17 @@ def test_an_iceberg_table_whose_names_were_swapped(works: Make, create: Create) 
             update.rename_column(old, new)
     assert lake.outcomes() == {0: ALL, 1: ALL}
     assert lake.rows("x") == [0, 1]
+
+
+def test_a_type_that_spark_has_not_fails_every_bucket_of_a_table_that_has_one_for_all(
+    works: Make, create: Create
+) -> None:
+    lake = works(daily("t IS NULL AS t"), table=ICEBERG)
+    made = create(("t", TimeType()))
+    for number in range(2):
+        made.append(rows_at([number], t=pa.array([time(12)])))
+    assert lake.outcomes() == {0: "failed", 1: "failed"}
+    assert set(lake.failures().values()) == {"type time(6) is none that Spark reads"}
 
 
 def test_an_iceberg_table_with_partitions(works: Make, create: Create) -> None:

@@ -172,6 +172,26 @@ def test_only_the_buckets_that_mix_types_fail(works: Make) -> None:
     assert lake.outcomes() == {1: ALL}
 
 
+def test_a_dimension_that_mixes_types_fails_every_bucket_by_its_files(works: Make) -> None:
+    joined = "SELECT date_trunc('day', at) AS hour, x FROM events JOIN zones USING (x)"
+    lake = works(view(sql=joined, dimensions=["zones"]), dimensions=["zones"])
+    for number in range(2):
+        lake.put(f"{number}.parquet", rows_at([number], x=number))
+    lake.put("../zones/a.parquet", rows_at([0], x=1))
+    lake.put("../zones/b.parquet", rows_at([0], x="1"))
+    assert lake.outcomes() == {0: "failed", 1: "failed"}
+    [said] = set(lake.failures().values())
+    assert "column x is " in said
+    assert "a.parquet" in said
+    assert "b.parquet" in said
+    project, news = lake.open(), lake.look(whole=True).news
+    assert news is not None
+    with ExitStack() as held, project.engine.session() as spark:
+        # An audit asks too, and has no attempt to fail.
+        computation = project.sources.computation(held, spark, news.sights, news.seen)
+        assert computation.groups(list(news.seen)).failing == dict.fromkeys(news.seen, said)
+
+
 def test_nested_fields_come_and_widen(works: Make) -> None:
     lake = works(daily("s.a AS a", "s.b.c AS c", "transform(l, e -> e.n) AS n", "m['k'].v AS v"))
     old = {

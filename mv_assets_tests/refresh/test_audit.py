@@ -18,11 +18,14 @@ from mv_assets.errors import NotInForce, WarehouseUnusable
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.recomputing import Finding
 from mv_assets.state.model import BUCKET
+from mv_assets.tables.listing import Progress, unobserved
 from mv_assets_tests.lake import HOURLY, day, through, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.refresh.yard import Yard
 
 Refineries = Callable[..., Refinery]
+Yards = Callable[..., Yard]
 Rows = list[dict[str, Any]]
 TYPES = pa.schema(
     {
@@ -239,6 +242,25 @@ def test_one_file_of_noise_does_not_hide_the_others(refinery: Refineries) -> Non
     assert audited(lake) == dict.fromkeys(range(4), "equal")
 
 
+def test_noise_and_a_wrong_checksum_are_found_and_cost_no_other_bucket_its_verdict(
+    refinery: Refineries,
+) -> None:
+    lake = refinery(view(max_buckets_per_run=1))
+    lake.days(0, 1, 2)
+    lake.run()
+    lake.declare(view())
+    (noise,), (changed,) = files(lake, 0), files(lake, 1)
+    noise.write_bytes(b"x" * noise.stat().st_size)
+    checksum = changed.parent / f".{changed.name}.crc"
+    known = checksum.read_bytes()
+    tamper(lake, 1, lambda rows: first(rows, n=77))
+    checksum.write_bytes(known)
+    assert audited(lake) == {0: "different", 1: "different", 2: "equal"}
+    assert f"{noise.name} can't be read" in str(lake.reason(0))
+    assert f"generation {changed.parent.name} can't be read" in str(lake.reason(1))
+    assert lake.states(0, 1, 2) == "SSV"
+
+
 @pytest.mark.slow
 def test_a_file_that_fails_its_checksum_can_not_be_read(refinery: Refineries) -> None:
     lake = refinery(raw_view())
@@ -265,6 +287,17 @@ def test_a_warehouse_that_is_not_there_is_no_loss_of_every_bucket(refinery: Refi
         found(lake)
     (lake.folder / "elsewhere").rename(lake.folder / "warehouse")
     assert lake.states(0) == "V"
+
+
+def test_a_warehouse_that_can_not_be_looked_into_is_no_loss_of_every_bucket(plain_yard: Yards) -> None:
+    made = plain_yard()
+    made.days(0)
+    made.run()
+    made.storehouse = 300 * "x"
+    with pytest.raises(WarehouseUnusable, match="File name too long"):
+        found(made)
+    made.storehouse = "warehouse"
+    assert made.states(0) == "V"
 
 
 @pytest.mark.slow
@@ -337,6 +370,58 @@ def test_what_changed_since_can_not_be_compared_and_is_left_alone(refinery: Refi
     assert lake.version() == version
 
 
+def reasons(lake: Refinery, name: str = "v", **given: Any) -> dict[int, str | None]:
+    """An audit that can compare nothing; why that is so for each day."""
+    findings = found(lake, name, **given)
+    assert {each.verdict for each in findings} == {"not comparable"}
+    return {each.bucket // DAY: each.reason for each in findings}
+
+
+def test_a_bucket_whose_rows_an_approximate_function_decides_on_can_not_be_compared(
+    plain_yard: Yards,
+) -> None:
+    made = plain_yard(view(sql=f"{HOURLY} HAVING approx_percentile(x, 0.5) >= 0"))
+    made.days(0)
+    made.run()
+    assert reasons(made) == {0: "an approximate function of its SQL decides which rows there are"}
+
+
+def test_a_bucket_that_is_frozen_can_not_be_compared(plain_yard: Yards) -> None:
+    made = plain_yard(view(on_base_delete="freeze"))
+    made.days(0)
+    made.write("today.parquet", [day(1)])
+    made.run()
+    made.remove("day-0.parquet")
+    made.run()
+    assert reasons(made) == {0: "it is frozen: files that it was computed from are gone"}
+
+
+def test_a_bucket_that_waits_for_its_upstream_can_not_be_compared(refinery: Refineries) -> None:
+    lake = refinery(view(), view("daily", base="v", sql="SELECT hour, n FROM v"))
+    lake.days(0)
+    lake.run()
+    lake.manager.force(lake.catalog.view("v").declaration, [0], "a person")
+    (why,) = reasons(lake, "daily").values()
+    assert str(why).startswith("waits for v 1970-01-01")
+
+
+def test_a_bucket_that_is_computed_while_an_audit_begins_can_not_be_compared(plain_yard: Yards) -> None:
+    made = plain_yard()
+    made.days(0)
+    made.run()
+
+    def peer(_table: str) -> Progress:
+        made.write("late.parquet", [day(0)])
+        made.days(1)
+        made.run()
+        return unobserved
+
+    assert reasons(made, observer=peer) == {
+        0: "its inputs changed",
+        1: "it was computed after this audit began",
+    }
+
+
 def during(step: Callable[[], object]) -> Callable[[int, int], None]:
     """A progress during which something happens: after the job, before its verdicts are confirmed."""
 
@@ -404,7 +489,10 @@ def test_a_quarantined_bucket_is_not_marked_again(refinery: Refineries) -> None:
     assert lake.version() == version
 
 
-def test_a_bucket_that_can_not_be_computed_again_says_why_and_stays(refinery: Refineries) -> None:
+@pytest.mark.parametrize("whole", [True, False], ids=["a file", "a column of it"])
+def test_a_bucket_that_can_not_be_computed_again_says_why_and_stays(
+    refinery: Refineries, *, whole: bool
+) -> None:
     sql = "SELECT date_trunc('hour', at) AS hour, sum(1 DIV x) AS n FROM events GROUP BY ALL"
     lake = refinery(view(sql=sql))
     for number in (1, 2):
@@ -415,8 +503,10 @@ def test_a_bucket_that_can_not_be_computed_again_says_why_and_stays(refinery: Re
     content, stat = broken.read_bytes(), broken.stat()
 
     def damage(done: int, _all: int) -> None:
-        if done == 0:
+        if done == 0 and whole:
             broken.write_bytes(b"x" * len(content))
+        elif done == 0:
+            lake.spoil(broken.name, "x")
 
     findings = {each.bucket // DAY: each for each in found(lake, progress=damage)}
     assert (findings[1].verdict, findings[2].verdict) == ("equal", "not comparable")

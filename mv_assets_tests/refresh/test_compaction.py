@@ -14,8 +14,8 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import Miscounted, WarehouseUnusable
-from mv_assets.refresh import copying
-from mv_assets.refresh.copying import copyable, shape_of
+from mv_assets.refresh import compaction, copying
+from mv_assets.refresh.copying import copyable, portions, shape_of
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import BUCKET, GenerationState, State
@@ -58,7 +58,7 @@ def test_a_mostly_dead_generation_is_rewritten_and_its_rows_are_the_same(yard: Y
     report = made.gc()
     ((bundle, size),) = report.compacted
     assert (bundle.generations, size) == ((dead,), made.plain.size("v", made.named()[4] or ""))
-    assert dead in report.deleted
+    assert report.deleted[dead] == bundle.bytes > bundle.live_bytes
     assert made.named()[3] == made.named()[4] != dead
     assert (made.data(4).content, made.data(4).state) == (content, State.VALID)
     assert rows(made) == before
@@ -211,12 +211,15 @@ def test_a_crash_between_copy_and_repoint_is_finished_by_the_next_gc(
     assert rows(made) == before
 
 
-def tampered(made: Yard, generation: str, change: Callable[[pa.Table], pa.Table] | None) -> None:
+def tampered(
+    made: Yard, generation: str | None, change: Callable[[pa.Table], pa.Table] | None, **written: Any
+) -> None:
+    assert generation is not None
     (path,) = (made.folder / "warehouse" / "v" / generation).glob("*.parquet")
     table = pq.read_table(path)
     path.unlink()
     if change is not None:
-        pq.write_table(change(table), path)
+        pq.write_table(change(table), path, **written)
 
 
 def test_a_generation_that_lost_rows_is_not_copied_and_it_is_said(yard: Yards) -> None:
@@ -281,6 +284,35 @@ def test_generations_of_other_columns_are_not_merged(plain_yard: Yards) -> None:
     assert sorted(len(bundle.generations) for bundle, _ in made.gc().compacted) == [35, 35]
     assert made.named()[0] != made.named()[69]
     assert {name: len(made.files(name)[0].schema_arrow) for name in (0, 69)} == {0: 3, 69: 4}
+    assert rows(made) == before
+
+
+def test_only_small_generations_of_one_shape_that_a_copy_keeps_are_merged(
+    plain_yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_MANY", 2)
+    made = plain_yard()
+    for number in range(6):
+        made.days(number)
+        made.run()
+    named = made.named()
+    tampered(made, named[0], lambda table: table, use_deprecated_int96_timestamps=True)
+    for number in (1, 2):
+        tampered(made, named[number], lambda table: table.append_column("more", table["n"]))
+    report = made.gc()
+    assert [set(bundle.generations) for bundle, _ in report.compacted] == [{named[3], named[4], named[5]}]
+    assert report.kept == [named[0]]
+    assert [made.named()[number] for number in range(3)] == [named[number] for number in range(3)]
+    made.manager.drop("v")
+
+
+def test_row_groups_that_do_not_tell_their_buckets_are_copied_too(plain_yard: Yards) -> None:
+    made = plain_yard()
+    dead = mostly_dead(made)
+    before = rows(made)
+    tampered(made, dead, lambda table: table, write_statistics=False)
+    assert len(made.gc().compacted) == 1
+    assert made.named()[4] != dead
     assert rows(made) == before
 
 
@@ -379,3 +411,18 @@ def test_a_type_that_arrow_does_not_keep_is_not_copied(tmp_path: Path) -> None:
     pq.write_table(times, tmp_path / "int96.parquet", use_deprecated_int96_timestamps=True)
     assert copyable(pq.ParquetFile(tmp_path / "micros.parquet"))
     assert not copyable(pq.ParquetFile(tmp_path / "int96.parquet"))
+
+
+def test_a_file_without_buckets_is_not_copied(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
+    assert not copyable(pq.ParquetFile(tmp_path / "other.parquet"))
+
+
+def test_no_more_is_open_together_than_fits_and_what_is_large_is_open_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copying, "SMALL_BYTES", 5)
+    monkeypatch.setattr(copying, "_TOGETHER_BYTES", 9)
+    monkeypatch.setattr(copying, "_TOGETHER_FILES", 3)
+    together = portions([1, 5, 4, 6, 2, 1, 1], lambda size: (1, size))
+    assert list(together) == [[1, 5], [6], [4, 2, 1], [1]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from mv_assets.errors import TableUnreadable, WarehouseUnusable
+from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
 from mv_assets.refresh.garbage import Garbage
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
@@ -15,6 +17,7 @@ from mv_assets.state.registry import Registry
 from mv_assets.state.rules import Standing
 from mv_assets_tests.lake import day, sights_of, view, works
 from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.refresh.yard import Yard
 
 Refineries = Callable[..., Refinery]
 DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
@@ -77,6 +80,69 @@ def test_one_upstream_bucket_that_changes_costs_its_neighbours_nothing(refinery:
     assert lake.snapshot("daily").attempts == {}
     lake.converge()
     lake.check()
+
+
+def test_an_upstream_bucket_that_is_stale_again_is_waited_for_and_fails_nobody(refinery: Refineries) -> None:
+    lake = refinery(view(), view("daily", base="v", sql=DAILY, time_column="day"))
+    lake.days(0, 1)
+    lake.run("v")
+    outlook = lake.look("daily")
+    lake.write("late.parquet", [day(1)], 9)
+    lake.run("v")
+    lake.write("later.parquet", [day(1)], 9)
+    lake.look("v")
+    assert lake.carry_out(outlook) == {0: "committed", 1: "waiting"}
+    assert lake.snapshot("daily").attempts == {}
+    lake.converge()
+    lake.check()
+
+
+def test_a_file_that_lost_its_times_before_the_job_fails_no_bucket(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0)
+    outlook = lake.look()
+    pq.write_table(pa.table({"x": [1]}), lake.folder / "events" / "day-0.parquet")
+    assert lake.carry_out(outlook) == {0: "source changed"}
+    assert lake.snapshot().attempts == {}
+
+
+def goes_away(times: int) -> Callable[[], None]:
+    """Spark ends so many times when a job begins."""
+    left = [EngineUnavailable("its process ended")] * times
+
+    def end() -> None:
+        if left:
+            raise left.pop()
+
+    return end
+
+
+def test_spark_that_goes_away_costs_the_buckets_of_its_job_one_attempt(
+    plain_yard: Callable[..., Yard],
+) -> None:
+    made = plain_yard(view(max_buckets_per_run=2))
+    made.days(*range(6))
+    made.before = goes_away(1)
+    report = made.run()["v"]
+    assert (report.error, made.states(*range(6))) == (None, "SSVVVV")
+    assert ["Spark went away while this was computed" in each for each in report.wrong] == [True, True]
+    assert [record.count for record in made.snapshot().attempts.values()] == [1, 1]
+
+
+def test_spark_that_goes_away_time_and_again_is_given_up_for_all_views(
+    plain_yard: Callable[..., Yard],
+) -> None:
+    made = plain_yard(view(max_buckets_per_run=1), view("w", max_buckets_per_run=1))
+    made.days(*range(6))
+    made.before = goes_away(100)
+    reports = made.run()
+    assert isinstance(reports["v"].error, EngineLost)
+    assert reports["w"].error is reports["v"].error
+    assert (len(made.snapshot().attempts), len(made.snapshot("w").attempts)) == (2, 2)
+    made.before = None
+    made.later(3_600_000)
+    made.run()
+    assert (made.states(*range(6)), made.states(*range(6), name="w")) == ("VVVVVV", "VVVVVV")
 
 
 def test_a_table_that_vanishes_during_a_job_leaves_no_attempt_open(refinery: Refineries) -> None:

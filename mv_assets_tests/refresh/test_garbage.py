@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import WarehouseUnusable
+from mv_assets.refresh import generations
 from mv_assets.refresh.garbage import GcReport
 from mv_assets.refresh.generations import Warehouse
 from mv_assets.state.leases import Leases
@@ -137,6 +139,7 @@ def test_a_crash_before_a_deleted_generation_is_forgotten_is_finished_by_the_nex
             made.gc()
     assert left not in made.folders()
     assert left in made.registered()
+    assert made.garbage().would("v").deleted == {}
     assert made.gc().deleted == {}
     assert left not in made.registered()
 
@@ -176,6 +179,27 @@ def test_a_folder_that_can_not_be_deleted_is_said_and_stops_nothing_else(yard: Y
     ]
     assert made.folders() == {left, made.named()[0]}
     assert list(made.gc().deleted) == [left]
+
+
+def test_a_folder_that_is_filled_as_fast_as_it_is_deleted_is_left_to_the_next_gc(
+    plain_yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plain_yard()
+    left = overwritten(made)
+    made.later()
+
+    class Filled(fs.LocalFileSystem):  # type: ignore[misc] # has no types
+        def delete_dir(self, path: str) -> None:
+            super().delete_dir(path)
+            made.late(left)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generations, "filesystem_at", lambda path: (Filled(), path))
+        (error,) = made.garbage().gc("v").errors
+    assert "files come as fast as they are deleted" in str(error)
+    assert made.registered()[left].state is GenerationState.DOOMED
+    assert list(made.gc().deleted) == [left]
+    assert made.folders() == {made.named()[0]}
 
 
 def test_a_dry_run_says_what_gc_does_and_changes_nothing(yard: Yards) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import NoReturn
+
+import pytest
 
 from mv_assets.buckets import DAY, HOUR
+from mv_assets.errors import EngineUnavailable, TableUnreadable
 from mv_assets.refresh.two_steps import TwoStepRefresh
-from mv_assets_tests.lake import view
+from mv_assets.state.model import Doing
+from mv_assets_tests.duck import DuckEngine
+from mv_assets_tests.lake import day, view
 from mv_assets_tests.refresh.yard import Yard
 
 
@@ -32,3 +39,77 @@ def test_a_bucket_that_is_not_due_says_what_it_really_waits_for(plain_yard: Call
         assert (found[0] or "").startswith("not due: it lies before the view's coverage")
         assert found[2] == "it is VALID already"
         assert found[3] == f"not due: it ends at 1970-01-05T00:00:00Z, and {known}"
+
+
+def troubles_at_work(made: Yard) -> list[str]:
+    return [trouble.what for trouble in made.snapshot().troubles if trouble.doing is Doing.WORK]
+
+
+def test_a_table_that_can_not_be_listed_ends_it_and_is_a_trouble_of_the_view(
+    plain_yard: Callable[..., Yard],
+) -> None:
+    made = plain_yard()
+    made.days(0)
+    events = made.folder / "events"
+    events.rename(made.folder / "away")
+    with pytest.raises(TableUnreadable) as ended:
+        said_of(made, 0)
+    assert troubles_at_work(made) == [str(ended.value)]
+    (made.folder / "away").rename(events)
+
+
+def test_without_spark_nothing_is_staged_and_no_bucket_blamed(
+    plain_yard: Callable[..., Yard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unplugged(_engine: DuckEngine) -> NoReturn:
+        raise EngineUnavailable("unplugged")
+
+    made = plain_yard()
+    made.days(0, 1)
+    monkeypatch.setattr(DuckEngine, "session", unplugged)
+    with pytest.raises(EngineUnavailable) as ended:
+        said_of(made, 0, 1)
+    assert troubles_at_work(made) == [str(ended.value)]
+    assert (made.snapshot().rows, made.snapshot().attempts) == ({}, {})
+
+
+def test_a_false_alarm_is_undone_beside_what_is_computed(plain_yard: Callable[..., Yard]) -> None:
+    made = plain_yard()
+    made.days(0, 1)
+    made.run()
+    before, content = made.named(), made.remove("day-0.parquet")
+    made.look()
+    (made.folder / "events" / "day-0.parquet").write_bytes(content)
+    made.write("late.parquet", [day(1)])
+    with TwoStepRefresh(made.open(), made.catalog.view("v"), [0, DAY]) as refresh:
+        assert refresh.stage()
+        found = refresh.commit()
+    assert [found[bucket].outcome for bucket in (0, DAY)] == ["reverted", "committed"]
+    assert [made.named()[number] == before[number] for number in (0, 1)] == [True, False]
+
+
+def test_what_is_valid_is_not_forced_unless_asked(plain_yard: Callable[..., Yard]) -> None:
+    made = plain_yard()
+    made.days(0)
+    made.run()
+    version = made.version()
+    with TwoStepRefresh(made.open(), made.catalog.view("v"), [0]) as refresh:
+        refresh.force("somebody asks", valid_too=False)
+    assert (made.states(0), made.version()) == ("V", version)
+
+
+def test_files_that_still_arrive_are_waited_for(plain_yard: Callable[..., Yard]) -> None:
+    made = plain_yard(table={"settle": "1h"})
+    made.days(0)
+    made.clock.now = time.time_ns() // 1_000_000
+    slept = list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        made.later(int(seconds * 1_000) + 1)
+
+    with TwoStepRefresh(made.open(), made.catalog.view("v"), [0], sleep) as refresh:
+        assert refresh.stage()
+        refresh.commit()
+    assert made.states(0) == "V"
+    assert 0 < sum(slept) <= 3_601

@@ -17,7 +17,7 @@ import pytest
 from mv_assets.project import MaterializedView
 from mv_assets.refresh.computing import Alike, Computation
 from mv_assets.refresh.scope import Scope
-from mv_assets_tests.lake import day, view
+from mv_assets_tests.lake import day, through, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery, by_bucket
 
@@ -218,6 +218,20 @@ def test_rows_that_can_not_be_read_any_more_are_recomputed(refinery: Refineries,
     assert (jobs.failed, jobs.done[-1]) == ([], ("sums", False))
     # What else is damaged is for an audit to find.
     world.lake.manager.force(world.lake.catalog.views["sums"].declaration, None, "damaged")
+
+
+def test_rows_that_turn_out_to_be_damaged_while_they_are_merged_are_recomputed(
+    refinery: Refineries, jobs: Jobs
+) -> None:
+    lake = refinery()
+    lake.write("day-0.parquet", [*through(0), *(day(0, number / 100) for number in range(2_000))])
+    lake.run()
+    for path in (lake.folder / "warehouse").rglob("*.parquet"):
+        content = path.read_bytes()
+        path.write_bytes(content[:4] + bytes(40) + content[44:])
+    lake.write("late.parquet", [day(0)])
+    assert lake.outcomes() == {0: "committed"}
+    assert (jobs.failed, jobs.done[-1]) == ([True], ("v", False))
 
 
 def test_sums_of_floating_point_are_merged_where_the_view_allows_it(refinery: Refineries, jobs: Jobs) -> None:

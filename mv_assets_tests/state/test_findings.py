@@ -5,14 +5,25 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event, text
 
-from mv_assets.errors import BucketError, LeaseExpired, StateError
+from mv_assets.errors import BucketError, LeaseExpired, StateError, UnknownView
 from mv_assets.state import rules
+from mv_assets.state.health import stall
 from mv_assets.state.map_reader import CHUNK
-from mv_assets.state.model import DataFile, Declaration, GenerationState, Mark, Operation, Outcome, State
+from mv_assets.state.model import (
+    DataFile,
+    Declaration,
+    GenerationState,
+    Mark,
+    Operation,
+    Outcome,
+    State,
+    Unserved,
+)
 from mv_assets.state.retry import Profile
 from mv_assets.state.store import Store
 from mv_assets_tests.faults import failing, interrupted
@@ -75,6 +86,51 @@ def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
     generation = d.generation(work.attempt.generation)
     assert generation is not None
     assert generation.state is GenerationState.DOOMED
+
+
+def test_a_commit_that_waits_for_a_peers_sees_what_it_wrote(on_postgres: Deployment) -> None:
+    d, engine = on_postgres, on_postgres.store.database._engine
+    d.fill(0)
+    d.table.day("f0", 2, 0)
+    d.look()
+    peer = Deployment(d.store, d.table, d.clock, d.declaration)
+    mine, theirs, outcomes, sent = d.begin(0), peer.begin(0), dict[int, Outcome](), list[str]()
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    writer = threading.Thread(target=lambda: outcomes.update(d.commit(mine)))
+
+    def hold(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if threading.current_thread() is writer:
+            sent.append(statement)
+        elif statement.startswith("UPDATE mv_view"):
+            writer.start()
+            with engine.connect() as watcher:
+                while not watcher.execute(waiting).scalar():
+                    pass
+
+    event.listen(engine, "before_cursor_execute", hold)
+    assert peer.commit(theirs) == {0: Outcome.COMMITTED}
+    writer.join()
+    event.remove(engine, "before_cursor_execute", hold)
+    assert outcomes == {0: Outcome.REPLAY}
+    assert not [statement for statement in sent if statement.startswith("UPDATE mv_partition")]
+
+
+def test_a_row_that_somebody_changed_without_the_views_lock_is_read_again(deployment: Deployment) -> None:
+    deployment.fill(0)
+    deployment.table.day("f0", 2, 0)
+    deployment.look()
+    work, engine, changed = deployment.begin(0), deployment.store.database._engine, list[bool]()
+
+    def change(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("UPDATE mv_partition") and not changed:
+            changed.append(True)
+            connection.exec_driver_sql("UPDATE mv_partition SET token = token + 1")
+
+    deployment.sleeps.clear()
+    event.listen(engine, "before_cursor_execute", change)
+    assert deployment.commit(work) == {0: Outcome.COMMITTED}
+    event.remove(engine, "before_cursor_execute", change)
+    assert (changed, len(deployment.sleeps)) == ([True], 1)
 
 
 def test_a_lease_that_gc_ends_while_it_is_renewed_stays_ended(on_postgres: Deployment) -> None:
@@ -191,3 +247,27 @@ def test_extending_a_view_leaves_nothing_hidden_below_w(deployment: Deployment) 
 def test_marking_what_is_no_bucket_is_refused(deployment: Deployment) -> None:
     with pytest.raises(BucketError):
         deployment.manager.mark_stale(deployment.declaration, {DAY + 1: Mark("late")})
+
+
+def test_the_pulse_of_a_view_that_nobody_declared_is_an_error(deployment: Deployment) -> None:
+    with pytest.raises(UnknownView):
+        deployment.store.pulse("nobody's")
+
+
+def test_what_is_before_the_start_is_nobodys_work(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, -1, 0)
+    deployment.look()
+    assert rules.due(None, deployment.header(), -DAY, deployment.sight(-DAY), DAY) is rules.Due.NOTHING
+
+
+def test_work_that_does_not_end_is_a_stall_of_its_run(deployment: Deployment) -> None:
+    deployment.table.day("a", 1, 0)
+    deployment.look()
+    deployment.begin(0)
+    snapshot, now = deployment.map(), deployment.clock()
+    assert snapshot.look is not None
+    waits = replace(snapshot, look=replace(snapshot.look, unserved=Unserved(0, now)))
+    assert stall(waits, 0, DAY, now + DAY) is None
+    said = stall(waits, 0, DAY, now + DAY + 1)
+    assert said is not None
+    assert "what began to compute it has not ended; see that its run still works" in said

@@ -120,6 +120,14 @@ def test_a_beat_that_fails_is_repeated() -> None:
             beats.wait_for_one_from_now()
 
 
+def test_the_beats_end_with_what_they_keep_alive(filled: Deployment) -> None:
+    work = filled.begin(3)
+    filled.outlive()
+    filled.registry.doom("v")
+    with Heartbeat(OFTEN, lambda: filled.registry.beat("v", work.attempt.generation)) as heartbeat:
+        heartbeat._thread.join()
+
+
 def test_what_the_block_raises_ends_the_beats() -> None:
     heartbeat = Heartbeat(OFTEN, Beats())
     with pytest.raises(FileNotFoundError), heartbeat:
