@@ -11,7 +11,7 @@ MINUTES ?= 60
 SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py) -m 'not deep' -k 'not whatever'
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
 .PHONY: dev test check cover prove soak bench bench-peers java chromium clean
@@ -19,8 +19,9 @@ ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late o
 dev: java $(READY)
 	$(BIN)/mv-assets dev
 
-# Several JVMs share the cores: a collector with threads of its own would only be in their way.
-test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC
+# Several JVMs share the cores, and none lives long: a collector with threads of its own would be in the others' way,
+# and code that is compiled for hours to come is not worth it.
+test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
 test: java chromium $(READY)
 	$(BIN)/pytest -n $(WORKERS)

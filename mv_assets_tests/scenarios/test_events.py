@@ -189,7 +189,7 @@ class Chance:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.deep)])
 def test_whatever_happens_in_whatever_order_every_view_is_right(refinery: Refineries, seed: int) -> None:
     trips = Trips(refinery, seed=seed)
     chance = Chance(trips, seed)

@@ -14,21 +14,25 @@ _DEEP_BOUND = 2_000_000
 Report = Callable[[str, object], None]
 
 
-# Ten thousand states and more each.
+# Ten thousand states and more each; the second lot several times as many.
 _LARGE = dict.fromkeys(
     (
-        "two writers, cold",
         "two writers, warm, and looks",
-        "compaction",
-        "two definitions",
-        "three buckets and failures",
-        "freezing and two writers",
         "crashes",
         "freezing",
         "drops and whole-view marks",
         "dimension and upstream",
     ),
     pytest.mark.slow,
+) | dict.fromkeys(
+    (
+        "two writers, cold",
+        "compaction",
+        "two definitions",
+        "three buckets and failures",
+        "freezing and two writers",
+    ),
+    pytest.mark.deep,
 )
 
 

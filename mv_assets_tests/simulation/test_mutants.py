@@ -41,7 +41,7 @@ CAUGHT_BY_A_CASE = {"exclusive end in overlap", "EMPTY = (0, 0)"}
 
 # Found by half a minute's search.
 _LATE = dict.fromkeys(
-    ("frozen bucket replaced at commit", "look before the retry loop only"), pytest.mark.slow
+    ("frozen bucket replaced at commit", "look before the retry loop only"), pytest.mark.deep
 )
 
 

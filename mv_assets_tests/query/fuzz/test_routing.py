@@ -23,7 +23,7 @@ from mv_assets_tests.query.fuzz.world import World
 
 SEED = os.environ.get("MV_ASSETS_FUZZ_SEED")
 WORLDS = int(os.environ.get("MV_ASSETS_FUZZ_WORLDS", "1"))
-QUERIES = int(os.environ.get("MV_ASSETS_FUZZ_QUERIES", "240"))
+QUERIES = int(os.environ.get("MV_ASSETS_FUZZ_QUERIES", "90"))
 MOMENTS = 3
 _MOST_TOLD = 5
 Record = Callable[[str, object], None]
