@@ -6,7 +6,7 @@ import os
 import random
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,10 +74,11 @@ def test_damage_anywhere_costs_no_bucket_but_its_own(works: Make) -> None:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path: Path) -> Iterator[Lake]:
     made = Lake(tmp_path, Store(f"sqlite:///{tmp_path}/state.db"))
     made.days(0, 1)
-    return made
+    yield made
+    made.store.close()
 
 
 def test_what_is_no_file_at_all_is_named_and_never_opened(lake: Lake, tmp_path: Path) -> None:

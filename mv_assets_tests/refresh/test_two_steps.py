@@ -99,7 +99,7 @@ def test_what_is_valid_is_not_forced_unless_asked(plain_yard: Callable[..., Yard
 
 
 def test_files_that_still_arrive_are_waited_for(plain_yard: Callable[..., Yard]) -> None:
-    made = plain_yard(table={"settle": "1h"})
+    made = plain_yard(table={"settle": "1h", "settle_at_most": "1h"})
     made.days(0)
     made.clock.now = time.time_ns() // 1_000_000
     slept = list[float]()

@@ -99,8 +99,8 @@ def read_only_folder() -> Iterator[Path]:
 
 def test_a_file_without_write_permission_is_said_to_be_so(read_only_folder: Path) -> None:
     def drop() -> None:
-        store = Store(f"sqlite:///{read_only_folder}/state.db")
-        Deployment(store, BaseTable(), Clock()).manager.drop("v")
+        with closing(Store(f"sqlite:///{read_only_folder}/state.db")) as store:
+            Deployment(store, BaseTable(), Clock()).manager.drop("v")
 
     with as_nobody(), pytest.raises(StateNotWritable, match="give this user write access"):
         drop()
