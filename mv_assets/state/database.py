@@ -181,17 +181,16 @@ def _switch_to_write_ahead_log(cursor: DBAPICursor) -> None:
 
     So the loser waits for the winner's lock in a transaction, which does wait, and looks again.
     """
-    for _ in range(_FIRST_USERS):
+    for left in reversed(range(_FIRST_USERS)):
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY":
+            if not left or error.sqlite_errorname != "SQLITE_BUSY":
                 raise
         else:
             return
         cursor.execute("BEGIN IMMEDIATE")
         cursor.execute("COMMIT")
-    cursor.execute("PRAGMA journal_mode=WAL")
 
 
 def _said(error: DBAPIError) -> str:

@@ -180,6 +180,7 @@ def test_89_work_planned_before_a_force_does_not_fail_the_bucket(deployment: Dep
     before = deployment.begin(0)
     deployment.manager.force(deployment.declaration, [0], "read it anew")
     assert deployment.fail(before, 0) == []
+    assert rules.fail(deployment.row(0), deployment.header(), 0, before.attempt, "damaged") is None
     assert deployment.standing(0) == [rules.Standing.FREE]
 
 

@@ -41,6 +41,16 @@ def on_postgres(postgres: str, clock: Clock) -> Iterator[Deployment]:
     store.close()
 
 
+def until_one_waits(d: Deployment) -> None:
+    """Until somebody waits for a lock in the database."""
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    # A transaction would see the same again and again.
+    engine = d.store.database._engine.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as watcher:
+        while not watcher.execute(waiting).scalar():
+            pass
+
+
 @pytest.mark.parametrize("prior", [State.VACANT, State.STALE])
 @pytest.mark.parametrize("days", [1, CHUNK + 1])
 def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
@@ -56,32 +66,14 @@ def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
         d.look()
     work = d.begin(*range(days))
     d.outlive()
-    doomed, waiting, outcomes = threading.Event(), threading.Event(), {}
-
-    def collect() -> None:
-        with d.store.write(d.name) as tx:
-            tx.known_header()
-            tx.doom(d.clock(), 10**9)
-            doomed.set()
-            waiting.wait()
-
-    gc = threading.Thread(target=collect)
-    gc.start()
-    doomed.wait()
-
-    def waits(*_: object) -> None:
-        waiting.set()
-
-    def commit() -> None:
-        outcomes.update(d.commit(work))
-
-    # The statement that meets gc's lock is sent; only then does gc end.
-    event.listen(d.store.database._engine, "before_cursor_execute", waits)
-    writer = threading.Thread(target=commit)
-    writer.start()
-    gc.join()
+    outcomes = dict[int, Outcome]()
+    writer = threading.Thread(target=lambda: outcomes.update(d.commit(work)))
+    with d.store.write(d.name) as gc:
+        gc.known_header()
+        gc.doom(d.clock(), 10**9)
+        writer.start()
+        until_one_waits(d)
     writer.join()
-    event.remove(d.store.database._engine, "before_cursor_execute", waits)
     assert set(outcomes.values()) == {Outcome.PLANNED_AGAIN}
     generation = d.generation(work.attempt.generation)
     assert generation is not None
@@ -95,7 +87,6 @@ def test_a_commit_that_waits_for_a_peers_sees_what_it_wrote(on_postgres: Deploym
     d.look()
     peer = Deployment(d.store, d.table, d.clock, d.declaration)
     mine, theirs, outcomes, sent = d.begin(0), peer.begin(0), dict[int, Outcome](), list[str]()
-    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     writer = threading.Thread(target=lambda: outcomes.update(d.commit(mine)))
 
     def hold(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -103,9 +94,7 @@ def test_a_commit_that_waits_for_a_peers_sees_what_it_wrote(on_postgres: Deploym
             sent.append(statement)
         elif statement.startswith("UPDATE mv_view"):
             writer.start()
-            with engine.connect() as watcher:
-                while not watcher.execute(waiting).scalar():
-                    pass
+            until_one_waits(d)
 
     event.listen(engine, "before_cursor_execute", hold)
     assert peer.commit(theirs) == {0: Outcome.COMMITTED}
