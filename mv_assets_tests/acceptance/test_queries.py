@@ -99,6 +99,7 @@ def test_77_a_group_key_that_the_view_lacks_is_answered_by_the_base(desk: Desks)
     made.right("SELECT date_trunc('day', at) AS at, count(*) AS n FROM events GROUP BY at", None)
 
 
+@pytest.mark.slow
 def test_78_names_types_and_order_are_those_of_the_base(desk: Desks) -> None:
     made = desk(filled=3)
     for text in (

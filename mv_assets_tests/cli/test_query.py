@@ -125,6 +125,7 @@ def test_json_has_columns_types_rows_and_what_served_them(shell: Shell) -> None:
     assert "trusted" in served["reason"]
 
 
+@pytest.mark.slow
 def test_a_large_answer_comes_in_pieces_and_is_the_same(shell: Shell, tmp_path: Path) -> None:
     files: dict[str, list[Path]] = {}
     for small in (50_000, 7):

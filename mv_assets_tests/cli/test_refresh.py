@@ -177,6 +177,7 @@ def test_what_can_t_be_meant_is_a_usage_error(person: Person, arguments: list[st
     assert said in person.run("refresh", *arguments, code=2)
 
 
+@pytest.mark.slow
 def test_an_interrupted_refresh_leaves_nothing_behind_that_another_would_wait_for(person: Person) -> None:
     person.project["views"][0]["sql"] = SQL.replace(
         "sum(fare)", "sum(aes_decrypt(aes_encrypt(fare, 'x'), 'x'))"

@@ -123,6 +123,7 @@ def first(rows: Rows, **changed: Any) -> Rows:
     return [{**rows[0], **changed}, *rows[1:]]
 
 
+@pytest.mark.slow
 def test_rows_of_every_type_are_equal_to_their_recomputation(refinery: Refineries) -> None:
     lake = refinery(raw_view(), view("sums", sql=SUMS))
     fill(lake, 0, 1, 2)
@@ -321,6 +322,7 @@ def test_a_view_on_a_view_is_computed_again_from_what_that_one_stores(refinery: 
     lake.check()
 
 
+@pytest.mark.slow
 def test_a_join_is_computed_again_with_its_dimension(refinery: Refineries) -> None:
     sql = HOURLY.replace("count(*) AS n FROM events", "label, count(*) AS n FROM events JOIN z USING (x)")
     lake = refinery(view(sql=sql, dimensions=["z"]), dimensions=["z"])

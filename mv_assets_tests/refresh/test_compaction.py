@@ -316,6 +316,7 @@ def test_row_groups_that_do_not_tell_their_buckets_are_copied_too(plain_yard: Ya
     assert rows(made) == before
 
 
+@pytest.mark.slow
 def test_space_stays_bounded_however_often_buckets_are_computed_again(plain_yard: Yards) -> None:
     made = plain_yard(view(sql=EVERY))
     for number in range(10):

@@ -53,6 +53,7 @@ def test_a_correction_of_a_file_is_followed(trips: Trips) -> None:
     assert touched(trips) == {"hourly": [7], "daily": [7], "monthly": [0], "dear": [7]}
 
 
+@pytest.mark.slow
 def test_retention_and_a_later_backfill_are_followed(trips: Trips) -> None:
     kept = {path.name: path.read_bytes() for path in trips.files[:3]}
     for path in trips.files[:3]:

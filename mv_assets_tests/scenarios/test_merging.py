@@ -177,6 +177,7 @@ def test_long_histories_give_what_a_recomputation_gives(refinery: Refineries, jo
     assert jobs.failed == []
 
 
+@pytest.mark.slow
 def test_a_file_that_one_bucket_has_counted_already_is_not_counted_again(
     refinery: Refineries, jobs: Jobs
 ) -> None:
@@ -284,6 +285,7 @@ def of_the_whole_table(world: World, sql: str) -> dict[int, Any]:
         return by_bucket(world.lake.catalog.views["v"], spark.sql(sql).toArrow())
 
 
+@pytest.mark.slow
 def test_sketches_are_merged(refinery: Refineries, jobs: Jobs) -> None:
     sql = "SELECT date_trunc('day', at) AS hour, hll_sketch_agg(n) AS n FROM events GROUP BY ALL"
     world = World(refinery, 6, view(sql=sql), view("w", base="v", time_column="hour", sql=ESTIMATE))

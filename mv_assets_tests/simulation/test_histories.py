@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -257,6 +258,7 @@ def _play(make: Callable[[], History], examples: int, steps: int) -> int:
     return chosen
 
 
+@pytest.mark.slow
 def test_long_histories_keep_every_invariant(record_property: Callable[[str, object], None]) -> None:
     def make() -> History:
         clock = Clock()

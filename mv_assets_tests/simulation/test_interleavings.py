@@ -18,6 +18,7 @@ Report = Callable[[str, object], None]
 _LARGE = dict.fromkeys(
     (
         "two writers, warm, and looks",
+        "gc and readers",
         "crashes",
         "freezing",
         "drops and whole-view marks",

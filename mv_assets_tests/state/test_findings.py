@@ -52,7 +52,7 @@ def until_one_waits(d: Deployment) -> None:
 
 
 @pytest.mark.parametrize("prior", [State.VACANT, State.STALE])
-@pytest.mark.parametrize("days", [1, CHUNK + 1])
+@pytest.mark.parametrize("days", [1, pytest.param(CHUNK + 1, marks=pytest.mark.slow)])
 def test_a_commit_that_waits_for_gc_does_not_revive_what_gc_doomed(
     on_postgres: Deployment, prior: State, days: int
 ) -> None:
