@@ -23,14 +23,16 @@ _EPOCH = date(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (date.min - _EPOCH).days * DAY
 _LAST = (date.max - _EPOCH).days * DAY + DAY - 1
+# The calendar repeats every 400 years.
+_CYCLE_MONTHS = 400 * 12
+_CYCLE_DAYS = 146_097
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """The buckets of one width: `15m`, `6h`, `1d`, `1w` (from Monday) or `1mo`.
 
-    Fixed widths are plain arithmetic, so they work for any integer; months follow the calendar and
-    therefore end at the year 9999.
+    They are plain arithmetic, so they work for any integer; only names end with the calendar's years.
     """
 
     width: str
@@ -44,8 +46,7 @@ class Buckets:
     def floor(self, time: int) -> int:
         """Start of the bucket that holds `time`."""
         if self._ms is None:
-            day = _date(time)
-            return (day.replace(day=1) - _EPOCH).days * DAY
+            return _month_start(_month(time))
         origin = _MONDAY if self._ms == WEEK else 0
         return (time - origin) // self._ms * self._ms + origin
 
@@ -56,13 +57,7 @@ class Buckets:
 
     def next(self, start: int) -> int:
         """Start of the following bucket, which is the end (exclusive) of this one."""
-        if self._ms is not None:
-            return start + self._ms
-        day = _date(start)
-        if (day.year, day.month) == (date.max.year, date.max.month):
-            return _LAST + 1
-        following = day.replace(year=day.year + day.month // 12, month=day.month % 12 + 1, day=1)
-        return (following - _EPOCH).days * DAY
+        return _month_start(_month(start) + 1) if self._ms is None else start + self._ms
 
     def is_start(self, time: int) -> bool:
         return self.floor(time) == time
@@ -83,11 +78,9 @@ class Buckets:
         """How many buckets overlap `[start, end)`."""
         if start >= end:
             return 0
-        first, last = self.floor(start), self.floor(end - 1)
-        if self._ms is not None:
-            return (last - first) // self._ms + 1
-        one, other = _date(first), _date(last)
-        return (other.year - one.year) * 12 + other.month - one.month + 1
+        if self._ms is None:
+            return _month(end - 1) - _month(start) + 1
+        return (self.floor(end - 1) - self.floor(start)) // self._ms + 1
 
     def stretches(self, starts: Iterable[int]) -> list[list[int]]:
         """Buckets with their neighbours together, all in order."""
@@ -170,15 +163,20 @@ def duration(milliseconds: int) -> str:
 
 
 def _utc(time: int) -> datetime:
-    _check(time)
+    if not _FIRST <= time <= _LAST:
+        raise BucketError(f"{time} ms since 1970 lies outside the years 1 to 9999")
     return _EPOCH_UTC + timedelta(milliseconds=time)
 
 
-def _date(time: int) -> date:
-    _check(time)
-    return _EPOCH + timedelta(days=time // DAY)
+def _month(time: int) -> int:
+    """How many months after January 1970 a time lies."""
+    cycle, days = divmod(time // DAY, _CYCLE_DAYS)
+    day = _EPOCH + timedelta(days=days)
+    return cycle * _CYCLE_MONTHS + (day.year - _EPOCH.year) * 12 + day.month - 1
 
 
-def _check(time: int) -> None:
-    if not _FIRST <= time <= _LAST:
-        raise BucketError(f"{time} ms since 1970 lies outside the years 1 to 9999")
+def _month_start(month: int) -> int:
+    cycle, months = divmod(month, _CYCLE_MONTHS)
+    first = date(_EPOCH.year + months // 12, months % 12 + 1, 1)
+    return (cycle * _CYCLE_DAYS + (first - _EPOCH).days) * DAY
+

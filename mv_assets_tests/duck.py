@@ -35,6 +35,10 @@ def _duck() -> duckdb.DuckDBPyConnection:
 class DuckEngine:
     """Nothing has to be started."""
 
+    def check(self) -> None:
+        with self.session():
+            pass
+
     @contextmanager
     def session(self) -> Iterator[None]:
         yield None

@@ -133,10 +133,16 @@ def test_a_key_with_an_offset_names_the_same_moment() -> None:
     assert Buckets.of("1h").parse("2024-01-31T16:00+01:00") == at("2024-01-31T15:00")
 
 
-def test_the_last_month_ends_with_the_calendar() -> None:
+def test_months_go_on_where_names_end() -> None:
+    """Files may hold times of the year 12000, or of before the year 1, which no bucket is named for."""
     months = Buckets.of("1mo")
-    last = at("9999-12-01")
+    last, first = at("9999-12-01"), at("0001-01-01")
     assert (months.floor(last + 31 * DAY - 1), months.next(last)) == (last, last + 31 * DAY)
+    # The year 10000 is a leap year, the year 0 too.
+    assert months.next(last + 62 * DAY) == months.ceil(last + 62 * DAY + 1) == last + 91 * DAY
+    assert months.floor(first - 1) == first - 31 * DAY
+    assert months.count(first - 366 * DAY, first) == 12
+    assert months.count(-(2**62), 2**62) > 10**9
 
 
 @pytest.mark.parametrize("width", ["", "d", "0h", "-1h", "1.5h", "1 d", "1D", "1y", "01h", "1d "])

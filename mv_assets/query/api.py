@@ -37,6 +37,7 @@ class _Ready:
     """A project made ready for one Spark."""
 
     catalog: Catalog
+    store: Store
     answers: Answers
 
 
@@ -133,8 +134,13 @@ def _ready(spark: SparkSession, file: Path) -> _Ready:
         # Its reader says what is wrong with it.
         state = 0, 0
     with _LOCK:
-        if key not in _READY or _READY[key][0] != state:
-            _READY[key] = state, _prepared(spark, file)
+        replaced = _READY.get(key)
+        if replaced is not None and replaced[0] == state:
+            return replaced[1]
+        _READY[key] = state, _prepared(spark, file)
+        if replaced is not None:
+            # Queries that still run on it keep the connections that they have.
+            replaced[1].store.close()
         return _READY[key][1]
 
 
@@ -143,7 +149,7 @@ def _prepared(spark: SparkSession, file: Path) -> _Ready:
     store = Store(catalog.project.state)
     manager = PartitionManager(store, clock=SharedClock(store), who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
-    return _Ready(catalog, Answers(open_project(catalog, store, manager, engine, clock)))
+    return _Ready(catalog, store, Answers(open_project(catalog, store, manager, engine, clock)))
 
 
 def _engine(spark: SparkSession, declared: Spark) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from mv_assets.buckets import Buckets
-from mv_assets.errors import BucketError, UnknownView
+from mv_assets.errors import UnknownView
 from mv_assets.query.spans import AFTER, BEFORE, EVER, Span
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Snapshot
@@ -93,12 +93,6 @@ def _wide(window: Span, widths: list[Buckets]) -> Span:
     """The window in whole buckets of every view: a bucket of one may take several of another."""
     start, end = window
     for _ in widths:
-        try:
-            start = start if start == BEFORE else min(buckets.floor(start) for buckets in widths)
-        except BucketError:
-            start = BEFORE
-        try:
-            end = end if end == AFTER else max(buckets.ceil(end) for buckets in widths)
-        except BucketError:
-            end = AFTER
+        start = start if start == BEFORE else min(buckets.floor(start) for buckets in widths)
+        end = end if end == AFTER else max(buckets.ceil(end) for buckets in widths)
     return start, end

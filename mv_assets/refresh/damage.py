@@ -26,11 +26,11 @@ class Damage:
 
 
 def damaged(warehouse: Warehouse, generations: Iterable[str], files: Files) -> dict[str, Damage]:
-    """Generations of which a file is missing or has another size, by what the store says of its files.
+    """Generations of which a file is missing or has another size, by what the file system says of it.
 
     Raises:
-        WarehouseUnusable: the store says nothing, or nothing at all is there: a disk that is not mounted must
-            not count as the loss of every bucket.
+        WarehouseUnusable: it says nothing, or nothing at all is there: a disk that is not mounted must not
+            count as the loss of every bucket.
 
     """
     wanted = list(generations)
@@ -51,11 +51,7 @@ def _infos(warehouse: Warehouse, files: Sequence[DataFile]) -> list[fs.FileInfo]
     filesystem, root = filesystem_at(warehouse.root)
     folder = root.rstrip("/")
     try:
-        if filesystem.get_file_info(folder or "/").type == fs.FileType.NotFound:
-            raise WarehouseUnusable(
-                warehouse.root,
-                "the whole folder is not there; mount or restore it, or mark the view to compute it again",
-            )
+        warehouse.see_anything()
         return list(filesystem.get_file_info([f"{folder}/{file.path}" for file in files]))
     except (OSError, pa.ArrowException) as error:
         raise WarehouseUnusable(warehouse.root, str(error)) from error

@@ -133,14 +133,28 @@ class Warehouse:
         """
         filesystem, root = filesystem_at(self.place(view, generation))
         with self._usable(view, generation):
-            whole = root.rsplit("/", 2)[0]
-            if filesystem.get_file_info(whole).type == fs.FileType.NotFound:
-                raise WarehouseUnusable(self.root, "it is not there; is the disk mounted?")
             if filesystem.get_file_info(root).type == fs.FileType.NotFound:
+                # A store has no folders that are empty.
+                if isinstance(filesystem, fs.LocalFileSystem):
+                    self.see_anything()
                 return None
             # Another gc may delete what is being listed.
             everything = fs.FileSelector(root, allow_not_found=True, recursive=True)
             return sum(found.size or 0 for found in filesystem.get_file_info(everything))
+
+    def see_anything(self) -> None:
+        """See that the warehouse is there: a disk that is not mounted leaves an empty folder, or none.
+
+        Raises:
+            WarehouseUnusable: nothing at all is in it.
+
+        """
+        filesystem, root = filesystem_at(self.root)
+        if not filesystem.get_file_info(fs.FileSelector(root.rstrip("/") or "/", allow_not_found=True)):
+            raise WarehouseUnusable(
+                self.root,
+                "nothing at all is there; mount or restore it, or mark the view to compute it again",
+            )
 
     def delete(self, view: str, generation: str) -> None:
         """Delete a generation's files; what is gone already is fine.

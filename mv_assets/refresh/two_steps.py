@@ -68,7 +68,10 @@ class TwoStepRefresh:
         header = manager.declare(view)
         snapshot = self._project.store.snapshot(view.view, self._buckets[0], self._end)
         states = {b: rules.effective_state(snapshot.rows.get(b), header) for b in self._buckets}
-        wanted = [b for b, state in states.items() if valid_too or state is State.STALE]
+        # An attempt that killed its process has left a record, and perhaps no row.
+        wanted = [
+            b for b, state in states.items() if valid_too or state is State.STALE or b in snapshot.attempts
+        ]
         if wanted:
             # What is forced is STALE until it is computed: see first that it can be.
             self._project.engine.check()

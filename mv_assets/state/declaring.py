@@ -24,7 +24,11 @@ def declare(tx: MapWriter, log: Log, view: Declaration) -> Header:
     extended = rules.extend(before, view.start)
     if extended is None:
         return before
-    return write_rows(tx, log, before, extended, {}, brought_in(before, extended), Operation.EXTEND)
+    below = brought_in(before, extended)
+    after = write_rows(tx, log, before, extended, {}, below, Operation.EXTEND)
+    if not below:
+        tx.put_events([log.of_view(Operation.EXTEND, after.version, "coverage was extended")])
+    return after
 
 
 def adopt(tx: MapWriter, log: Log, definition: str) -> Header:

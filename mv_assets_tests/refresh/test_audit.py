@@ -279,15 +279,16 @@ def test_a_file_that_fails_its_checksum_can_not_be_read(refinery: Refineries) ->
     lake.check()
 
 
-def test_a_warehouse_that_is_not_there_is_no_loss_of_every_bucket(refinery: Refineries) -> None:
-    lake = refinery()
-    lake.days(0)
-    lake.run()
-    (lake.folder / "warehouse").rename(lake.folder / "elsewhere")
-    with pytest.raises(WarehouseUnusable, match="mount or restore it"):
-        found(lake)
-    (lake.folder / "elsewhere").rename(lake.folder / "warehouse")
-    assert lake.states(0) == "V"
+@pytest.mark.parametrize("mount_point", [False, True])
+def test_a_warehouse_that_is_not_there_is_no_loss_of_every_bucket(
+    plain_yard: Yards, *, mount_point: bool
+) -> None:
+    made = plain_yard()
+    made.days(0)
+    made.run()
+    with made.unmounted(mount_point=mount_point), pytest.raises(WarehouseUnusable, match="mount or restore"):
+        found(made)
+    assert made.states(0) == "V"
 
 
 def test_a_warehouse_that_can_not_be_looked_into_is_no_loss_of_every_bucket(plain_yard: Yards) -> None:

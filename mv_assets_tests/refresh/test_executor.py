@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
-from mv_assets.refresh.garbage import Garbage
 from mv_assets.refresh.watch import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
@@ -193,18 +192,3 @@ def test_what_was_cancelled_may_begin_again_at_once() -> None:
     assert cancelled is not None
     assert (cancelled.count, cancelled.last_error) == (5, "an error")
     assert rules.standing(cancelled, inputs, alive=False, now=now) is Standing.ALONE
-
-
-def test_a_gc_without_its_warehouse_forgets_nothing(refinery: Refineries) -> None:
-    lake = refinery()
-    lake.days(0)
-    lake.run()
-    lake.write("day-0.parquet", [day(0), day(1, 0)], 7)
-    lake.run()
-    away = lake.folder / "unmounted"
-    (lake.folder / "warehouse").rename(away)
-    garbage = Garbage(lake.store, lake.manager, lake.warehouse, registry=Registry(lake.store, lifetime_ms=0))
-    report = garbage.collect("v")
-    assert [type(error) for error in report.errors] == [WarehouseUnusable]
-    away.rename(lake.folder / "warehouse")
-    assert len(garbage.collect("v").deleted) == 1

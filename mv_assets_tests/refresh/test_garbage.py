@@ -52,6 +52,17 @@ def test_a_superseded_generation_goes_after_the_grace_and_not_before(yard: Yards
     made.check()
 
 
+@pytest.mark.parametrize("mount_point", [False, True])
+def test_a_gc_without_its_warehouse_forgets_nothing(plain_yard: Yards, *, mount_point: bool) -> None:
+    made = plain_yard()
+    left = overwritten(made)
+    made.later()
+    with made.unmounted(mount_point=mount_point):
+        report = made.garbage().gc("v")
+    assert [type(error) for error in report.errors] == [WarehouseUnusable]
+    assert list(made.gc().deleted) == [left]
+
+
 def test_a_lease_keeps_what_its_reader_may_read(yard: Yards) -> None:
     made = yard()
     made.days(0)

@@ -10,8 +10,9 @@ import pytest
 
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.errors import EngineUnavailable, TableUnreadable
+from mv_assets.refresh.generations import new_generation
 from mv_assets.refresh.two_steps import TwoStepRefresh
-from mv_assets.state.model import Doing
+from mv_assets.state.model import Attempt, Doing
 from mv_assets_tests.duck import DuckEngine
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.refresh.yard import Yard
@@ -96,6 +97,25 @@ def test_what_is_valid_is_not_forced_unless_asked(plain_yard: Callable[..., Yard
     with TwoStepRefresh(made.open(), made.catalog.view("v"), [0]) as refresh:
         refresh.force("somebody asks", valid_too=False)
     assert (made.states(0), made.version()) == ("V", version)
+
+
+def test_what_killed_its_process_before_it_had_a_row_is_tried_again_in_spite_of_its_backoff(
+    plain_yard: Callable[..., Yard],
+) -> None:
+    made = plain_yard()
+    made.days(0)
+    [work] = made.look().plan().work
+    for _ in range(8):
+        made.manager.register(
+            made.catalog.view("v").declaration, Attempt(new_generation(), made.version(), work.buckets)
+        )
+    made.later()
+    assert "backing off" in str(said_of(made, 0)[0])
+    with TwoStepRefresh(made.open(), made.catalog.view("v"), [0]) as refresh:
+        refresh.force("somebody asks", valid_too=False)
+        assert refresh.stage()
+        refresh.commit()
+    assert made.states(0) == "V"
 
 
 def test_files_that_still_arrive_are_waited_for(plain_yard: Callable[..., Yard]) -> None:

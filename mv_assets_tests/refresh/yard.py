@@ -5,6 +5,8 @@ Without `sparks`, DuckDB computes the views: files are as real, and the tests of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,18 @@ class Yard(Refinery):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"late")
         return path
+
+    @contextmanager
+    def unmounted(self, *, mount_point: bool) -> Iterator[None]:
+        """The warehouse's disk is away, and has left an empty folder, or none."""
+        warehouse, away = self.folder / "warehouse", self.folder / "away"
+        warehouse.rename(away)
+        if mount_point:
+            warehouse.mkdir()
+        yield
+        if mount_point:
+            warehouse.rmdir()
+        away.rename(warehouse)
 
     def everything(self) -> tuple[Dump, dict[str, bytes]]:
         """All rows of the state database and all files of the warehouse."""
