@@ -147,7 +147,6 @@ class Watch:
         snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
-        self._place_broken(view, snapshot, base)
         sights = Sights(view, base, dimensions)
         end = planner.horizon(snapshot, limits, sights.source_end(now), now)
         seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
@@ -165,16 +164,6 @@ class Watch:
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
         look = consistency.look(snapshot, as_of, sights, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
-
-    def _place_broken(self, view: View, snapshot: Snapshot, base: Listing) -> None:
-        """A broken file of unknown range was perhaps once read for this view: then that is its range."""
-        unplaced = {broken.name: broken for broken in base.unplaced}
-        if not unplaced:
-            return
-        recorded = self._maps.recorded(view.name, snapshot.rows)
-        for segment in {s.name: s for segments in recorded.values() for s in segments}.values():
-            if segment.name in unplaced:
-                base.place(unplaced[segment.name], (segment.start_ms, segment.end_ms))
 
     def _with_recorded(
         self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
@@ -235,7 +224,26 @@ class Watch:
         return _ok(self._listings[name])
 
     def _list(self, name: str) -> Listing:
-        return self._glance(name).listing(self._observer(name))
+        listing = self._glance(name).listing(self._observer(name))
+        if listing.unplaced:
+            self._place_broken(listing)
+        return listing
+
+    def _place_broken(self, listing: Listing) -> None:
+        """A broken file of unknown range was perhaps once read for a view: then that is its range, for all."""
+        unplaced = {broken.name: broken for broken in listing.unplaced}
+        views = [view for view in self._catalog.views.values() if view.declared.base == listing.table]
+        ranges: dict[str, tuple[int, int]] = {}
+        for view in views:
+            snapshot = _tried(self._snapshot, view.name) if view.name in self._pulses else None
+            if not isinstance(snapshot, Snapshot):
+                continue
+            recorded = self._maps.recorded(view.name, snapshot.rows)
+            for each in (segment for segments in recorded.values() for segment in segments):
+                start, end = ranges.get(each.name, (each.start_ms, each.end_ms))
+                ranges[each.name] = min(start, each.start_ms), max(end, each.end_ms)
+        for name in unplaced.keys() & ranges.keys():
+            listing.place(unplaced[name], ranges[name])
 
 
 def _tried(step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | MvError:
