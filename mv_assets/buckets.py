@@ -179,4 +179,3 @@ def _month_start(month: int) -> int:
     cycle, months = divmod(month, _CYCLE_MONTHS)
     first = date(_EPOCH.year + months // 12, months % 12 + 1, 1)
     return (cycle * _CYCLE_DAYS + (first - _EPOCH).days) * DAY
-

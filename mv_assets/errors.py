@@ -50,7 +50,9 @@ class UnknownView(Refused):
     """The state database has no view of that name."""
 
     def __init__(self, view: str) -> None:
-        super().__init__(f"view {view!r} is not in the state database; declare it first")
+        super().__init__(
+            f"view {view!r} is not in the state database; refresh it first: `mv-assets refresh {view}`"
+        )
 
 
 class UnknownDefinition(Refused):
@@ -155,9 +157,11 @@ class RowsMoved(CommitConflict):
 class GaveUp(StateError):
     """Every attempt the retry profile allows was used."""
 
-    def __init__(self, view: str, operation: str, attempts: int, cause: BaseException) -> None:
+    def __init__(self, view: str | None, operation: str, attempts: int, cause: BaseException) -> None:
+        what = operation if view is None else f"{operation} on view {view!r}"
         super().__init__(
-            f"{operation} on view {view!r} gave up after {attempts} attempts; the last one said: {cause}"
+            f"{what} gave up after {attempts} attempts; see that the state database can be reached, then try "
+            f"again; the last attempt said: {cause}"
         )
 
 

@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 
 from mv_assets.errors import JobFailed
 from mv_assets.refresh.computing import Alike, Groups
-from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.refresh.sources import Sources
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View

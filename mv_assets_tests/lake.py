@@ -18,8 +18,9 @@ from mv_assets.errors import MvError
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.refresh.maps import ImaginedMaps, StoredMaps
+from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Plan, Work
-from mv_assets.refresh.watch import News, Outlook, Watch
+from mv_assets.refresh.watch import Watch
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Outcome, PartitionRow, SecondLook, Sight, Snapshot, Staged, State

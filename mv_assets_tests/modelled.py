@@ -79,7 +79,7 @@ def marks_of(
     return {
         bucket: Mark("inputs differ", sight)
         for bucket, sight in sights.items()
-        if rules.compare(rows.get(bucket), header, bucket, sight)
+        if rules.differs(rows.get(bucket), header, bucket, sight)
     }
 
 

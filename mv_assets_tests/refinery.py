@@ -20,13 +20,13 @@ import sqlglot
 from mv_assets.engine.session import Engine
 from mv_assets.project import Spark
 from mv_assets.refresh import executor
-from mv_assets.refresh.generations import Contents, Warehouse
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Report
 from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.staging import Staging
-from mv_assets.refresh.watch import Outlook
+from mv_assets.refresh.warehouse import Contents, Warehouse
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
 from mv_assets.views.view import View

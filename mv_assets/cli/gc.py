@@ -11,7 +11,7 @@ from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import NotDeclared
 from mv_assets.refresh.garbage import Garbage, GcReport
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.views.catalog import Catalog
 
 

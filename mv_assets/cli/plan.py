@@ -12,8 +12,8 @@ from mv_assets.cli import show
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.refresh.planner import Plan, Waiting, Work
-from mv_assets.refresh.watch import Outlook
 
 
 @click.command(epilog="Example: mv-assets plan trips_hourly")

@@ -20,9 +20,10 @@ from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StillReading
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Plan
-from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import health
+from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
 
@@ -102,7 +103,7 @@ class _Tick:
             if isinstance(outlook, StillReading):
                 self._note(view, str(outlook))
             elif isinstance(outlook, MvError):
-                self._say(view, outlook)
+                self._report_error(view, outlook)
             else:
                 self._go_on(view, outlook, claimed)
         return self._result
@@ -113,9 +114,9 @@ class _Tick:
                 plan = outlook.plan()
                 touched = [*self._revert(outlook, plan), *self._ask(view, plan, claimed)]
                 self._observe(view, outlook.news, touched)
-            self._tell(view, outlook, claimed)
+            self._report_map(view, outlook, claimed)
         except MvError as error:
-            self._say(view, error)
+            self._report_error(view, error)
 
     def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
         """Undo false alarms here and now."""
@@ -124,11 +125,9 @@ class _Tick:
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
         """Ask for runs for what is due and nobody's yet."""
-        now, start, before = self._deployment.now(), self._starts[view.name], list[int]()
+        now, start = self._deployment.now(), self._starts[view.name]
 
         def is_free(bucket: int) -> bool:
-            if bucket < start:
-                before.append(bucket)
             return start <= bucket and view.buckets.next(bucket) <= now and not claimed.has(view, bucket)
 
         room = MOST_RUNS - claimed.own.get(view.name, 0)
@@ -140,6 +139,9 @@ class _Tick:
                 self._result.runs.append(request(asking, history))
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
+        computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]
+        wanted = [*computed, *(failing.planned for failing in plan.failing)]
+        before = [planned.bucket for planned in wanted if planned.bucket < start]
         if before:
             span = view.buckets.span([min(before), max(before)])
             self._note(view, f"{span} lies before the partitions that were loaded; reload the definitions")
@@ -171,7 +173,7 @@ class _Tick:
                 self._instance, news.sights.base, width, view, buckets
             )
 
-    def _tell(self, view: View, outlook: Outlook, claimed: Taken) -> None:
+    def _report_map(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
         memory, header = self._result.memory, outlook.header
         stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
@@ -191,10 +193,10 @@ class _Tick:
         )
         self._result.events += found
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
-        if self._tell_checks(view, verdicts, occasion) and stall is not None:
+        if self._report_checks(view, verdicts, occasion) and stall is not None:
             self._context.log.warning("%s: %s", view.name, stall)
 
-    def _tell_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
+    def _report_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""
         if self._result.memory.checked.get(view.name) == occasion:
             return False
@@ -202,10 +204,10 @@ class _Tick:
         self._result.events += [verdict.evaluation(view) for verdict in verdicts]
         return True
 
-    def _say(self, view: View, error: MvError) -> None:
+    def _report_error(self, view: View, error: MvError) -> None:
         self._context.log.error("%s: %s", view.name, error)
         self._note(view, str(error))
-        self._tell_checks(view, [checks.unusable(error)], str(error))
+        self._report_checks(view, [checks.unusable(error)], str(error))
 
     def _note(self, view: View, what: str) -> None:
         self._result.notes.append(f"{view.name}: {what}")

@@ -6,4 +6,8 @@ inputs of every bucket are now, `consistency` marks those that no longer match, 
 them. `executor` has it carried out: `staging` opens an `attempt`, `sources` and `computing` have Spark write
 its generation, `second_look` looks once more, and the manager of the partition map commits. `opened` is the
 project that all of them work on.
+
+Four levels stage and commit: `TwoStepRefresh` the buckets of a Dagster run, `Staging` one work of a plan,
+`OpenAttempt` one generation, `PartitionManager` one transaction. A run is told buckets only: it looks and
+plans again.
 """

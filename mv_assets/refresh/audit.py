@@ -10,9 +10,10 @@ from mv_assets.errors import MvError, NotInForce
 from mv_assets.refresh.damage import Damage, damaged
 from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import News
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.sights import Seen
-from mv_assets.refresh.watch import News, Observer
+from mv_assets.refresh.watch import Observer
 from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot
 from mv_assets.tables.listing import unobserved
@@ -175,7 +176,7 @@ def _hindrance(view: View, row: PartitionRow, seen: Seen | None) -> str | None:
 def _with_data(snapshot: Snapshot) -> dict[int, PartitionRow]:
     """Rows that have something to compare, of the definition that could compute it."""
     header = snapshot.header
-    return {bucket: row for bucket, row in snapshot.rows.items() if rules.committed(row, header)}
+    return {bucket: row for bucket, row in snapshot.rows.items() if rules.has_current_data(row, header)}
 
 
 def _of_damage(rows: Iterable[PartitionRow], damage: Mapping[str, Damage]) -> Iterator[Finding]:

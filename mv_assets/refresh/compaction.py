@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from mv_assets.buckets import iso
 from mv_assets.errors import Fenced, Miscounted, MvError, StateError, WarehouseUnusable
 from mv_assets.refresh.copying import SMALL_BYTES, Shape, Source, copy, copyable, portions, shape_of
-from mv_assets.refresh.generations import Contents, Warehouse, new_generation
+from mv_assets.refresh.warehouse import Contents, Warehouse, new_generation
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Copied, DataFile, Declaration, Header, PartitionRow, Snapshot
@@ -209,7 +209,7 @@ class Compactor:
                 counted = contents.rows[row.bucket]
                 if counted != row.rows:
                     raise Miscounted(view, holding.generation, iso(row.bucket), counted, row.rows)
-        self.warehouse.settle(contents.files)
+        self.warehouse.sync(contents.files)
         return contents
 
     @contextmanager

@@ -29,7 +29,7 @@ def differing(snapshot: Snapshot, seen: Iterable[Seen], as_of: int) -> list[Seen
         row = rows.get(each.bucket)
         if row is not None and row.token > as_of:
             continue
-        if (row is not None and row.frozen) or rules.compare(row, header, each.bucket, each.sight):
+        if (row is not None and row.frozen) or rules.differs(row, header, each.bucket, each.sight):
             found.append(each)
     return found
 
@@ -133,6 +133,6 @@ def _marks(
         row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
         seen = sights.with_recorded(each, before) if sights.view.freezes else each
         inputs = seen.sight.inputs
-        if inputs is not None and rules.compare(row, snapshot.header, seen.bucket, seen.sight):
+        if inputs is not None and rules.differs(row, snapshot.header, seen.bucket, seen.sight):
             why = reason(row, inputs, difference(before, sights.segments(seen)))
             yield seen.bucket, Mark(why, seen.sight)

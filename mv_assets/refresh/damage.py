@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.model import DataFile
 from mv_assets.tables.locating import filesystem_at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mv_assets.state.model import Inputs, PartitionRow, Segment
+from mv_assets.state.model import SCHEMA_OF, Inputs, PartitionRow, Segment
 from mv_assets.wording import printable
 
 _NAMED = 3
@@ -44,7 +44,7 @@ def reason(row: PartitionRow | None, inputs: Inputs, change: Difference) -> str:
         return "it lies below the watermark and has no data"
     recorded, current = dict(row.inputs.dimensions), dict(inputs.dimensions)
     others = sorted(n for n in recorded.keys() | current.keys() if recorded.get(n) != current.get(n))
-    reasons = [f"{n} changed" if n.startswith("schema of ") else f"dimension {n} changed" for n in others]
+    reasons = [f"{n} changed" if n.startswith(SCHEMA_OF) else f"dimension {n} changed" for n in others]
     if row.inputs.base != inputs.base:
         reasons.append(str(change) or "segments differ")
     return ", ".join(reasons) or "inputs differ"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from mv_assets.errors import MvError
 from mv_assets.refresh.attempt import OpenAttempt
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Failing, Plan, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.staging import Staging, Stops
-from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state.model import Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mv_assets.buckets import DAY
 from mv_assets.errors import MvError
 from mv_assets.refresh.compaction import Bundle, Compactor
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Generation

@@ -48,7 +48,7 @@ class Maps(Protocol):
         """Generations that are being staged now."""
         ...
 
-    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
+    def end_round(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
         """A round is over: by view, the error that its look ended with; and the views with nothing to do."""
         ...
 
@@ -82,7 +82,7 @@ class StoredMaps:
     def alive(self, view: str) -> frozenset[str]:
         return Registry(self._store).alive(view)
 
-    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
+    def end_round(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
         troubles = Troubles(self._store, self._manager.clock)
         # What kept somebody from work that a peer has done meanwhile keeps nobody from anything.
         troubles.note_all({Doing.LOOK: looks, Doing.WORK: dict.fromkeys(at_rest)})
@@ -117,7 +117,7 @@ class ImaginedMaps:
     def alive(self, view: str) -> frozenset[str]:
         return frozenset() if self._store is None else Registry(self._store).alive(view)
 
-    def came_to(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
+    def end_round(self, looks: Mapping[str, MvError | None], at_rest: Iterable[str]) -> None:
         """Who only imagines tells nobody."""
 
     def _declared(self, view: Declaration) -> Snapshot:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mv_assets.engine.session import Engine
-from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.maps import Maps, StoredMaps
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Sights
 from mv_assets.refresh.sources import Sources
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.refresh.watch import Observer, Watch
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager

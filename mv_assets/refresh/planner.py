@@ -99,7 +99,7 @@ class Situation:
     source_end: int | None
     alive: frozenset[str] = frozenset()
     # When the dimensions' files last changed, as far as that is not long ago.
-    others_changed: tuple[int, ...] = ()
+    dimensions_changed: tuple[int, ...] = ()
     additions: Mapping[int, Addition] = field(default_factory=dict)
 
 
@@ -202,7 +202,7 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> i
     """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
     now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
     ahead = situation.base.behind(now)
-    changed = [*(situation.base.changed[at] + ahead for at in seen.members), *situation.others_changed]
+    changed = [*(situation.base.changed[at] + ahead for at in seen.members), *situation.dimensions_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
     recent = [time for time in changed if abs(now - time) < limits.settle]
     if not recent:

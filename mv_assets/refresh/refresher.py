@@ -12,11 +12,12 @@ from mv_assets.errors import EngineLost, EngineUnavailable, MvError
 from mv_assets.refresh import planner
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
-from mv_assets.refresh.watch import Observer, Outlook
+from mv_assets.refresh.watch import Observer
 from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved

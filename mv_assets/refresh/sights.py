@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mv_assets.state.model import Fingerprint, Inputs, Segment, Sight
+from mv_assets.state.model import SCHEMA_OF, Fingerprint, Inputs, Segment, Sight
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.reach import next_end, source_end, sweep
@@ -104,7 +104,7 @@ class Sights:
         for listed in (self.base, *self.dimensions.values()):
             schema = _schema(listed, self.view.sql.mentioned.get(listed.table, frozenset()))
             if schema is not None:
-                yield f"schema of {listed.table}", schema
+                yield f"{SCHEMA_OF}{listed.table}", schema
 
 
 def version_of(base: str, dimensions: Mapping[str, str]) -> str:

@@ -13,9 +13,9 @@ from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.stored import StoredReader
 from mv_assets.errors import EngineUnavailable, JobFailed
 from mv_assets.refresh.computing import Base, Computation, Dimension
-from mv_assets.refresh.generations import Warehouse
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.sights import Seen, Sights
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import PartitionRow
 from mv_assets.state.store import Store

@@ -13,13 +13,13 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.refresh.attempt import Compute, OpenAttempt
 from mv_assets.refresh.computing import Alike, Computation
-from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import News
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.second_look import SecondLooks
 from mv_assets.refresh.sights import Seen
-from mv_assets.refresh.watch import News
+from mv_assets.refresh.warehouse import Contents
 from mv_assets.state.model import Outcome, SecondLook
 
 
@@ -40,9 +40,9 @@ class Stops:
 
 
 class Staging:
-    """The staging of some work: its buckets together if they can be, and each committed by itself.
+    """The staging of some work: its buckets in as few attempts as they can be, each committed as a whole.
 
-    What was staged but not committed when the block ends is abandoned.
+    A commit decides bucket by bucket. What was staged but not committed when the block ends is abandoned.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Staging:
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
             if outside:
                 raise Misplaced(name, ", ".join("no time" if b is None else iso(b) for b in outside[:3]))
-            warehouse.settle(contents.files)
+            warehouse.sync(contents.files)
             return contents
 
         return compute

@@ -12,11 +12,11 @@ from typing import Self
 from mv_assets.errors import EngineUnavailable, MvError
 from mv_assets.refresh import executor
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.staging import Staging, Stops
-from mv_assets.refresh.watch import News, Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
 from mv_assets.state.rules import Due
@@ -26,7 +26,8 @@ from mv_assets.views.view import View
 class TwoStepRefresh:
     """Looks, plans and stages when told to, and commits when told to; nothing is visible in between.
 
-    What was staged but not committed when the block ends is abandoned.
+    What was staged but not committed when the block ends is abandoned. In Dagster there are two such blocks,
+    the asset's and the IO manager's: the first to end does so.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class TwoStepRefresh:
     ) -> None:
         self._held.__exit__(kind, error, trace)
         if isinstance(error, MvError):
-            self._came_to(error)
+            self._note_trouble(error)
 
     @property
     def view(self) -> View:
@@ -101,7 +102,7 @@ class TwoStepRefresh:
         for staging in self._staged:
             self._note(staging.commit())
         if self._staged:
-            self._came_to(next((staging.stopped for staging in self._staged if staging.stopped), None))
+            self._note_trouble(next((staging.stopped for staging in self._staged if staging.stopped), None))
         return dict(self._results)
 
     @property
@@ -112,7 +113,7 @@ class TwoStepRefresh:
     def _end(self) -> int:
         return self._view.buckets.next(self._buckets[-1])
 
-    def _came_to(self, error: MvError | None) -> None:
+    def _note_trouble(self, error: MvError | None) -> None:
         self._project.troubles.note(Doing.WORK, {self._view.name: error})
 
     def _note(self, results: Iterable[Result]) -> None:

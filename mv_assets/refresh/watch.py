@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from mv_assets.buckets import iso
@@ -11,10 +10,11 @@ from mv_assets.errors import MvError, TooManyBuckets
 from mv_assets.refresh import consistency, merging, planner
 from mv_assets.refresh.maps import Maps
 from mv_assets.refresh.merging import Addition
-from mv_assets.refresh.planner import Limits, Plan, Situation
+from mv_assets.refresh.outlook import News, Outlook
+from mv_assets.refresh.planner import Limits
 from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import rules
-from mv_assets.state.model import Header, Pulse, Snapshot, State
+from mv_assets.state.model import Pulse, Snapshot, State
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
 from mv_assets.views.catalog import Catalog
@@ -26,64 +26,6 @@ P = ParamSpec("P")
 _MOST_BUCKETS = 20_000_000
 # The progress of a listing, by the table's name.
 Observer = Callable[[str], Progress]
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a look saw and what it left in the map."""
-
-    snapshot: Snapshot
-    sights: Sights
-    seen: Mapping[int, Seen]
-    # Generations that are being staged.
-    alive: frozenset[str]
-    # By bucket, files that can be merged into its rows.
-    additions: Mapping[int, Addition] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """A view after its look; without news where nothing changed and nothing can be due."""
-
-    view: View
-    header: Header
-    limits: Limits
-    at: int
-    news: News | None = None
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether no bucket waits to be computed."""
-        look = None if self.news is None else self.news.snapshot.look
-        return self.news is None or (look is not None and look.unserved is None)
-
-    def plan(self) -> Plan:
-        """What to do about the view now."""
-        if self.news is None:
-            return Plan(self.header.version)
-        news = self.news
-        recent = news.sights.dimensions_changed(self.at, self.limits.settle_at_most)
-        situation = Situation(
-            snapshot=news.snapshot,
-            seen=news.seen,
-            base=news.sights.base,
-            limits=self.limits,
-            now=self.at,
-            source_end=self._source_end,
-            alive=news.alive,
-            others_changed=recent,
-            additions=news.additions,
-        )
-        return planner.plan(situation)
-
-    def not_due(self, bucket: int) -> str:
-        """Why a bucket that has no row is in no plan."""
-        base = self.view.declared.base
-        return planner.not_due(self.header, self.limits, base, self._source_end, self.at, bucket)
-
-    @property
-    def _source_end(self) -> int | None:
-        return self.header.source_end if self.news is None else self.news.sights.source_end(self.at)
 
 
 class Watch:
@@ -124,7 +66,7 @@ class Watch:
         found = {view.name: _tried(self._outlook, view, whole=whole) for view in views}
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
         rest = [name for name, each in found.items() if isinstance(each, Outlook) and each.at_rest]
-        self._maps.came_to(looks, rest)
+        self._maps.end_round(looks, rest)
         return found
 
     def _declared(self, view: View, known: Mapping[str, Pulse] | MvError) -> Pulse:
@@ -230,7 +172,7 @@ class Watch:
         return listing
 
     def _place_broken(self, listing: Listing) -> None:
-        """A broken file of unknown range was perhaps once read for a view: then that is its range, for all."""
+        """A broken file of unknown range may once have been read for a view: then that is its range."""
         unplaced = {broken.name: broken for broken in listing.unplaced}
         views = [view for view in self._catalog.views.values() if view.declared.base == listing.table]
         ranges: dict[str, tuple[int, int]] = {}

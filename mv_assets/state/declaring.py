@@ -40,10 +40,10 @@ def adopt(tx: MapWriter, log: Log, definition: str) -> Header:
 def drop(tx: MapWriter, log: Log, why: str | None) -> None:
     before = tx.known_header()
     tx.delete_rows()
-    tx.bury_all(before.version + 1)
+    tx.mark_all_dead(before.version + 1)
     tx.put_look(None)
     tx.put_events([log.of_view(Operation.DROP, before.version + 1, why)])
-    tx.put_header(before, rules.written(rules.drop(before)))
+    tx.put_header(before, rules.next_version(rules.drop(before)))
 
 
 def brought_in(before: Header, after: Header) -> list[PartitionRow]:
@@ -62,7 +62,7 @@ def _put_in_force(tx: MapWriter, log: Log, before: Header, after: Header, operat
     rows: dict[int, PartitionRow] = {}
     if after.width != before.width:
         tx.delete_rows()
-        tx.bury_all(before.version + 1)
+        tx.mark_all_dead(before.version + 1)
     elif operation is Operation.ADOPT:
         rows = {row.bucket: row for row in tx.rows_between()}
     event = Mark("its definition was adopted again")

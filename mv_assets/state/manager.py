@@ -27,7 +27,7 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Alive, Log, beat, changes, claim, own, uncollected, write_rows
+from mv_assets.state.write import Log, NamedGeneration, beat, changes, claim, own, uncollected, write_rows
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -37,8 +37,9 @@ class PartitionManager:
     """Changes partition maps, and nobody else does.
 
     Every method locks the view's header, decides on what it finds there, and writes rows, log, watermark
-    and version in that one short transaction, or writes nothing. Conflicts and transport errors are
-    tried again; refusals (`mv_assets.errors.Refused`) are raised at once.
+    and version in that one short transaction, or writes nothing: one version step at most. Attempts,
+    generations and the record of a look stand beside the rows and take no version. Conflicts and transport
+    errors are tried again; refusals (`mv_assets.errors.Refused`) are raised at once.
 
     All times in the map are of its `clock`: for maps that deployments share a `SharedClock`.
     """
@@ -154,7 +155,8 @@ class PartitionManager:
             tx.add_generation(Generation(name, view.view, GenerationState.STAGED, tx.now()))
             records, now = tx.attempts(attempt.buckets), self.clock()
             begun = {
-                p.bucket: rules.attempted(records.get(p.bucket), name, p.inputs, now) for p in attempt.work
+                p.bucket: rules.attempt_begun(records.get(p.bucket), name, p.inputs, now)
+                for p in attempt.work
             }
             tx.put_attempts(records, begun)
 
@@ -232,9 +234,9 @@ class PartitionManager:
             }
             written = {b: d.row for b, d in decisions.items() if d.row is not None}
             self._end_attempt(tx, attempt, written)
-            named = any(row.generation == attempt.generation for row in written.values())
-            alive = Alive(attempt.generation, files) if named else None
-            if alive is None:
+            used = any(row.generation == attempt.generation for row in written.values())
+            named = NamedGeneration(attempt.generation, files) if used else None
+            if named is None:
                 tx.leave_behind(attempt.generation)
             if written:
                 segments = {bucket: staged[bucket].segments for bucket in written}
@@ -246,7 +248,7 @@ class PartitionManager:
                     rows,
                     written.values(),
                     segments=segments,
-                    alive=alive,
+                    named=named,
                     read=read,
                 )
             return decisions
@@ -264,7 +266,7 @@ class PartitionManager:
             tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
             if failed:
                 tx.put_attempts(
-                    records, {b: rules.failed(records[b], errors[b], self.clock()) for b in failed}
+                    records, {b: rules.attempt_failed(records[b], errors[b], self.clock()) for b in failed}
                 )
                 write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
             return list(failed)
@@ -278,7 +280,7 @@ class PartitionManager:
             tx.known_header()
             found = tx.attempts(attempt.buckets)
             own_records = {b: r for b, r in found.items() if r.generation == attempt.generation}
-            before = {b: rules.abandoned(record) for b, record in own_records.items()}
+            before = {b: rules.attempt_abandoned(record) for b, record in own_records.items()}
             tx.put_attempts(found, {b: record for b, record in before.items() if record is not None})
             tx.end_attempts([b for b, record in before.items() if record is None])
             tx.leave_behind(attempt.generation)
@@ -299,8 +301,8 @@ class PartitionManager:
             if not moved:
                 tx.leave_behind(copy)
                 return []
-            alive, changed = Alive(copy, files), moved.values()
-            write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, alive=alive)
+            named, changed = NamedGeneration(copy, files), moved.values()
+            write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, named=named)
             return list(moved)
 
         return self._transact(view, "repoint", step)

@@ -135,8 +135,8 @@ class MapWriter(MapReader):
     def forget_generation(self, name: str) -> None:
         self._connection.execute(delete(schema.generation).where(schema.generation.c.id == name))
 
-    def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
-        """Rows name a generation from now on, and have left others: `bury` these.
+    def mark_live(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
+        """Rows name a generation from now on, and have left others: `mark_dead` these.
 
         Raises:
             CommitConflict: gc doomed it after it was claimed.
@@ -148,9 +148,9 @@ class MapWriter(MapReader):
             statement, at = statements.TURN_OVER, at | {"left": left[0], "at_version": version}
         if name not in self._connection.execute(statement, at).scalars().all():
             raise CommitConflict(f"generation {name} of view {self.view!r} was doomed by gc")
-        self.bury(left[1:], version)
+        self.mark_dead(left[1:], version)
 
-    def bury(self, left: Sequence[str], version: int) -> None:
+    def mark_dead(self, left: Sequence[str], version: int) -> None:
         """Those of the generations that no row names any more are dead since `version`."""
         if left:
             self._run(statements.BURY, [{"left": old, "at_version": version} for old in left])
@@ -159,10 +159,10 @@ class MapWriter(MapReader):
         """The attempt ended and no row names its generation: dead, and for gc alone to delete."""
         self._run(statements.LEAVE_BEHIND, {"name": name})
 
-    def bury_all(self, version: int) -> None:
+    def mark_all_dead(self, version: int) -> None:
         """Every live generation of the view that no row names any more is dead."""
         live = [generation.id for generation in self.generations(GenerationState.LIVE)]
-        self.bury(live, version)
+        self.mark_dead(live, version)
 
     def doom(self, silent_since: int, oldest_reader: int) -> None:
         """Doom what no row names, no heartbeat keeps and no reader that old can see."""

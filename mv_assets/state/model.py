@@ -15,9 +15,17 @@ _SEAL = object()
 
 # The column of a generation's files that tells which bucket a row belongs to.
 BUCKET = "_mv_bucket"
+# Among a bucket's inputs, what a table says of its columns, by the table's name behind this.
+SCHEMA_OF = "schema of "
 
 
 class State(StrEnum):
+    """Whether a bucket can be trusted.
+
+    VACANT: no row. VALID: computed from what was there at the last look. STALE: known, or said by a person,
+    to differ from what is there; it may still have data.
+    """
+
     VACANT = "VACANT"
     VALID = "VALID"
     STALE = "STALE"
@@ -64,6 +72,12 @@ class Outcome(StrEnum):
 
 
 class GenerationState(StrEnum):
+    """What becomes of a generation.
+
+    STAGED: being written, with a heartbeat. LIVE: a row names it. DEAD: no row does any more, a reader may
+    still need it. DOOMED: gc deletes it, and no commit may name it.
+    """
+
     STAGED = "STAGED"
     LIVE = "LIVE"
     DEAD = "DEAD"
@@ -94,7 +108,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that a bucket's rows were computed from."""
+    """All that a bucket's rows were computed from.
+
+    `dimensions` has the fingerprint of each joined table, and as `schema of T` what a table that tells its
+    columns says of them.
+    """
 
     base: Fingerprint
     definition: str

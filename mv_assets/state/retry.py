@@ -36,11 +36,11 @@ class Retry:
     revert: Profile = REVERT
     sleep: Sleep = time.sleep
 
-    def run(self, profile: Profile, view: str, operation: str, attempt: Callable[[], T]) -> T:
+    def run(self, profile: Profile, view: str | None, operation: str, attempt: Callable[[], T]) -> T:
         """The result of the first attempt that is not in the way of another.
 
         Raises:
-            GaveUp: all attempts were used; it names the view and the operation.
+            GaveUp: all attempts were used; it names the operation, and the view if there is one.
 
         """
         retrying = Retrying(

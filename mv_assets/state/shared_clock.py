@@ -31,6 +31,6 @@ class SharedClock:
     def __call__(self) -> int:
         known, here = self._known, self._elapsed()
         # Inside a write others wait: one that knows the time carries on.
-        if known is None or (here - known[1] >= _ASKED_EVERY_S and not self._store.writes):
+        if known is None or (here - known[1] >= _ASKED_EVERY_S and not self._store.in_write):
             known = self._known = self._store.now(), self._elapsed()
         return known[0] + int((self._elapsed() - known[1]) * 1_000)

@@ -63,7 +63,7 @@ class Store:
                 self._here.writes = False
 
     @property
-    def writes(self) -> bool:
+    def in_write(self) -> bool:
         """Whether this thread is inside a write: it must not wait for another connection then."""
         return getattr(self._here, "writes", False)
 
@@ -74,7 +74,7 @@ class Store:
             with self.database.read() as connection:
                 return self._clock(connection)()
 
-        return self._retry.run(self._retry.critical, "*", "ask for the time", once)
+        return self._retry.run(self._retry.critical, None, "ask for the time", once)
 
     def views(self) -> list[str]:
         """The names of all views, in order."""
@@ -84,7 +84,7 @@ class Store:
                 name = schema.view.c.view
                 return list(connection.execute(select(name).order_by(name)).scalars())
 
-        return self._retry.run(self._retry.critical, "*", "list views", once)
+        return self._retry.run(self._retry.critical, None, "list views", once)
 
     def snapshot(
         self, view: str, start: int | None = None, end: int | None = None, known: Snapshot | None = None

@@ -24,15 +24,15 @@ class Troubles:
         self._store = store
         self._clock = clock
 
-    def note(self, doing: Doing, came_to: Mapping[str, MvError | None]) -> None:
+    def note(self, doing: Doing, errors: Mapping[str, MvError | None]) -> None:
         """What it came to, by view, to look or to work; None if it went well. Writes only what is news."""
-        self.note_all({doing: came_to})
+        self.note_all({doing: errors})
 
-    def note_all(self, came_to: Mapping[Doing, Mapping[str, MvError | None]]) -> None:
+    def note_all(self, all_errors: Mapping[Doing, Mapping[str, MvError | None]]) -> None:
         """The same of both."""
         with suppress(StateError):
             known = self._known()
-            for doing, errors in came_to.items():
+            for doing, errors in all_errors.items():
                 for view, error in errors.items():
                     self._note(doing, view, error, known.get((doing, view)))
 

@@ -42,8 +42,8 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """A generation that comes alive with a write, and the files it consists of."""
+class NamedGeneration:
+    """A generation that rows name from a write on, and the files it consists of."""
 
     name: str
     files: tuple[DataFile, ...]
@@ -71,12 +71,12 @@ def write_rows(
     operation: Operation | None = None,
     why: Mapping[int, str] | None = None,
     segments: Mapping[int, tuple[Segment, ...]] | None = None,
-    alive: Alive | None = None,
+    named: NamedGeneration | None = None,
     read: Iterable[int] = (),
 ) -> Header:
     """Write `changed` over `rows` and the header one version on; returns that header.
 
-    `alive` is the generation that changed rows name from now on. `read` are the buckets that `rows` was
+    `named` is the generation that changed rows name from now on. `read` are the buckets that `rows` was
     read for.
 
     Nothing here depends on the size of the map: W is derived only if the write can have moved it, and
@@ -87,15 +87,15 @@ def write_rows(
     names = {row.bucket: row.generation for row in changed}
     left = {row.generation for b, row in rows.items() if b in names and row.generation != names[b]}
     left_names = sorted(name for name in left if name is not None)
-    if alive is None:
-        tx.bury(left_names, before.version + 1)
+    if named is None:
+        tx.mark_dead(left_names, before.version + 1)
     else:
-        tx.enliven(alive.name, alive.files, left_names, before.version + 1)
+        tx.mark_live(named.name, named.files, left_names, before.version + 1)
     tx.put_events(log.of_row(rows.get(row.bucket), row, operation, why.get(row.bucket)) for row in changed)
     if after != before or before.watermark in names:
         known = {bucket: rows.get(bucket) for bucket in read} | {row.bucket: row for row in changed}
         after = rules.climb(after, _from(tx, after, known))
-    after = rules.written(after)
+    after = rules.next_version(after)
     tx.put_header(before, after)
     return after
 

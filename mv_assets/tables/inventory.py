@@ -88,7 +88,8 @@ class Inventory:
                 for chunk in chunks(names):
                     step(connection, chunk)
 
-        self.retry.run(self.retry.critical, self.table, "remember files", once)
+        name = self.table.partition(":")[0]
+        self.retry.run(self.retry.critical, None, f"remember files of table {name!r}", once)
 
 
 def _upsert(insert: Callable[[Table], Any]) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from mv_assets.errors import Fenced, MvError, TableUnreadable
 from mv_assets.project import MaterializedView
 from mv_assets.refresh import consistency
-from mv_assets.refresh.watch import Outlook
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.state.model import EMPTY, Outcome
 from mv_assets.tables.inventory import Inventory
 from mv_assets_tests.lake import HOURLY, Lake, day, news_of, sights_of, through, view, works

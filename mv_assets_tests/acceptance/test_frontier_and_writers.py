@@ -54,7 +54,7 @@ def _append(header: Header, rows: dict[int, PartitionRow], table: BaseTable, buc
     assert decision.row is not None
     rows[bucket] = decision.row
     above = [rows[at] for at in sorted(rows) if at >= header.watermark]
-    return rules.written(rules.climb(header, above))
+    return rules.next_version(rules.climb(header, above))
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["vacant", "failed"])

@@ -19,7 +19,8 @@ from mv_assets.buckets import HOUR
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.refresh.maps import StoredMaps
-from mv_assets.refresh.watch import Outlook, Watch
+from mv_assets.refresh.outlook import Outlook
+from mv_assets.refresh.watch import Watch
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, SecondLook, Staged
 from mv_assets.state.store import Store

@@ -14,10 +14,10 @@ from mv_assets.errors import LeaseExpired
 from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.present import Present
 from mv_assets.refresh.attempt import OpenAttempt
-from mv_assets.refresh.generations import Contents
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Unwatched
 from mv_assets.refresh.two_steps import TwoStepRefresh
+from mv_assets.refresh.warehouse import Contents
 from mv_assets.state.model import Outcome, SecondLook, Sight
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View

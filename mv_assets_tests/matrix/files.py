@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from mv_assets.refresh import damage, generations
+from mv_assets.refresh import damage, warehouse
 from mv_assets.tables import local
 from mv_assets.tables.locating import filesystem_at
 from mv_assets_tests.matrix.faults import Process, io_error
@@ -59,8 +59,8 @@ def faulty(process: Process) -> Iterator[None]:
         patch.setattr(
             local, "pa", SimpleNamespace(**(vars(pa) | {"OSFile": called("read", pa.OSFile, changes=False)}))
         )
-        patch.setattr(generations, "os", SimpleNamespace(**(vars(os) | settling)))
-        patch.setattr(generations, "filesystem_at", at)
+        patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
+        patch.setattr(warehouse, "filesystem_at", at)
         patch.setattr(damage, "filesystem_at", at)
         yield
 

@@ -21,7 +21,7 @@ from mv_assets.errors import LeaseExpired, MvError, SourceMoving
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.present import Present
 from mv_assets.refresh.garbage import Garbage
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.store import Store
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import EPOCH, day, view

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
-from mv_assets.refresh.watch import Outlook
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
 from mv_assets.state.registry import Registry
@@ -187,8 +187,8 @@ def test_what_is_known_to_fail_is_one_attempt_and_one_write_after_the_work(refin
 def test_what_was_cancelled_may_begin_again_at_once() -> None:
     inputs, now = Inputs(EMPTY, "d"), 1_000_000
     record = AttemptRecord(5, None, "an error", now - 1, inputs)
-    begun = rules.attempted(record, "g", inputs, now)
-    cancelled = rules.abandoned(begun)
+    begun = rules.attempt_begun(record, "g", inputs, now)
+    cancelled = rules.attempt_abandoned(begun)
     assert cancelled is not None
     assert (cancelled.count, cancelled.last_error) == (5, "an error")
     assert rules.standing(cancelled, inputs, alive=False, now=now) is Standing.ALONE

@@ -13,9 +13,9 @@ from pyarrow import fs
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.refresh import generations
+from mv_assets.refresh import warehouse
 from mv_assets.refresh.garbage import GcReport
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Attempt, GenerationState, Planned
 from mv_assets.state.registry import Registry
@@ -205,7 +205,7 @@ def test_a_folder_that_is_filled_as_fast_as_it_is_deleted_is_left_to_the_next_gc
             made.late(left)
 
     with monkeypatch.context() as patch:
-        patch.setattr(generations, "filesystem_at", lambda path: (Filled(), path))
+        patch.setattr(warehouse, "filesystem_at", lambda path: (Filled(), path))
         (error,) = made.garbage().gc("v").errors
     assert "files come as fast as they are deleted" in str(error)
     assert made.registered()[left].state is GenerationState.DOOMED

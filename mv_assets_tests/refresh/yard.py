@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
 from mv_assets.refresh.garbage import Garbage, GcReport
-from mv_assets.refresh.generations import Warehouse, new_generation
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.refresh.warehouse import Warehouse, new_generation
 from mv_assets.state.model import Attempt, Generation, PartitionRow
 from mv_assets_tests.duck import DuckEngine, DuckProject
 from mv_assets_tests.lake import day

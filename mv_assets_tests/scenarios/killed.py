@@ -13,7 +13,7 @@ from typing import Any
 
 from mv_assets.cli import main
 from mv_assets.engine import session
-from mv_assets.refresh import computing, generations, second_look
+from mv_assets.refresh import computing, second_look, warehouse
 from mv_assets.state import manager, map_writer
 
 # Where a process may die: the class, its method, and whether that is still carried out.
@@ -23,7 +23,7 @@ STEPS: dict[str, tuple[type, str, bool]] = {
     "before Spark is asked": (session.Engine, "session", False),
     "before the job": (computing.Computation, "write", False),
     "after the job": (computing.Computation, "write", True),
-    "before the files are read back": (generations.Warehouse, "contents", False),
+    "before the files are read back": (warehouse.Warehouse, "contents", False),
     "before the second look": (second_look.SecondLooks, "look", False),
     "after the second look": (second_look.SecondLooks, "look", True),
     "inside the commit, before the rows": (map_writer.MapWriter, "put_rows", False),

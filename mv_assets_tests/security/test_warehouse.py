@@ -11,7 +11,7 @@ from sqlalchemy import text, update
 
 from mv_assets.errors import StateError, WarehouseUnusable
 from mv_assets.project.models import MaterializedView
-from mv_assets.refresh.generations import Warehouse
+from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state import schema
 from mv_assets_tests.lake import view
 from mv_assets_tests.refresh.yard import GRACE, Yard

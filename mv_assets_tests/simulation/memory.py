@@ -266,15 +266,15 @@ class MemoryMap(MapWriter):
     def forget_generation(self, name: str) -> None:
         self.memory.generations.pop(name, None)
 
-    def enliven(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
+    def mark_live(self, name: str, files: Iterable[DataFile], left: Sequence[str], version: int) -> None:
         found = self.memory.generations.get(name)
         if found is None or found.state is GenerationState.DOOMED:
             raise CommitConflict("the generation was doomed")
         alive = replace(found, state=GenerationState.LIVE, dead_since=None, files=tuple(files))
         self.memory.generations[name] = alive
-        self.bury(left, version)
+        self.mark_dead(left, version)
 
-    def bury(self, left: Sequence[str], version: int) -> None:
+    def mark_dead(self, left: Sequence[str], version: int) -> None:
         for name in left:
             found = self.memory.generations.get(name)
             if found is not None and found.state is GenerationState.LIVE and not self._named(name):

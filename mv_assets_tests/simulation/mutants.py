@@ -210,7 +210,7 @@ def _arrival_order(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("watermark over a failed bucket")
 def _over_failed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(watermark, "committed", lambda _row, _header: True)
+    patch.setattr(watermark, "has_current_data", lambda _row, _header: True)
 
 
 @mutant("watermark by wall clock")

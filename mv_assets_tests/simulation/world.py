@@ -219,7 +219,7 @@ def _sight(base: Base, definition: str, bucket: int, recorded: tuple[Any, ...] |
 class Once(Retry):
     """No retries: the checker takes every try as a step of its own."""
 
-    def run(self, profile: Profile, view: str, operation: str, attempt: Any) -> Any:  # noqa: ARG002
+    def run(self, profile: Profile, view: str | None, operation: str, attempt: Any) -> Any:  # noqa: ARG002
         return attempt()
 
 

@@ -222,7 +222,7 @@ def test_a_number_that_no_column_holds_is_a_typed_error(deployment: Deployment) 
 def test_extending_a_view_that_has_nothing_lowers_w_with_its_start(deployment: Deployment) -> None:
     deployment.manager.declare(Declaration("v", "d1", "1d", -300 * DAY))
     assert (deployment.watermark, len(deployment.map().rows)) == (-300, 0)
-    assert [(event.operation, event.version) for event in deployment.events()][0] == (Operation.EXTEND, 2)
+    assert next((event.operation, event.version) for event in deployment.events()) == (Operation.EXTEND, 2)
 
 
 def test_extending_a_view_leaves_nothing_hidden_below_w(deployment: Deployment) -> None:

@@ -10,23 +10,23 @@ from mv_assets.state.rules.definitions import (
     drop,
     extend,
     in_force,
+    next_version,
     reset,
     see_source,
     start_view,
-    written,
 )
 from mv_assets.state.rules.looks import idle, unserved
-from mv_assets.state.rules.marks import compare, fail, force, mark, repoint, revert
-from mv_assets.state.rules.states import committed, effective_state
+from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
+from mv_assets.state.rules.states import effective_state, has_current_data
 from mv_assets.state.rules.watermark import climb, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
     Standing,
-    abandoned,
-    attempted,
+    attempt_abandoned,
+    attempt_begun,
+    attempt_failed,
     due,
-    failed,
     retry_delay,
     standing,
 )
@@ -36,25 +36,26 @@ __all__ = [
     "Decision",
     "Due",
     "Standing",
-    "abandoned",
     "adopt",
-    "attempted",
+    "attempt_abandoned",
+    "attempt_begun",
+    "attempt_failed",
     "climb",
-    "committed",
-    "compare",
     "decide",
     "declare",
+    "differs",
     "drop",
     "due",
     "effective_state",
     "extend",
     "fail",
-    "failed",
     "force",
+    "has_current_data",
     "idle",
     "in_force",
     "latest_end",
     "mark",
+    "next_version",
     "repoint",
     "reset",
     "retry_delay",
@@ -63,5 +64,4 @@ __all__ = [
     "standing",
     "start_view",
     "unserved",
-    "written",
 ]

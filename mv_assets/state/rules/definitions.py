@@ -41,7 +41,9 @@ def declare(header: Header, history: Mapping[str, str], declaration: Declaration
         return None
     if declaration.definition in history:
         raise Fenced(header.view, declaration.definition, header.definition)
-    return _in_force(header, declaration.definition, declaration.width, min(header.start, declaration.start))
+    return _taking_over(
+        header, declaration.definition, declaration.width, min(header.start, declaration.start)
+    )
 
 
 def adopt(header: Header, history: Mapping[str, str], definition: str) -> Header | None:
@@ -50,10 +52,10 @@ def adopt(header: Header, history: Mapping[str, str], definition: str) -> Header
         return None
     if definition not in history:
         raise UnknownDefinition(header.view, definition)
-    return _in_force(header, definition, history[definition], header.start)
+    return _taking_over(header, definition, history[definition], header.start)
 
 
-def _in_force(header: Header, definition: str, width: str, start: int) -> Header:
+def _taking_over(header: Header, definition: str, width: str, start: int) -> Header:
     start = Buckets.of(width).floor(start)
     return replace(
         # Rows of another width are dropped, and with them the forced marks that kept earlier work out.
@@ -68,7 +70,7 @@ def _in_force(header: Header, definition: str, width: str, start: int) -> Header
     )
 
 
-def written(header: Header) -> Header:
+def next_version(header: Header) -> Header:
     """The header as the write that is being made leaves it: one version on."""
     return replace(header, version=header.version + 1, seal=_SEAL)
 

@@ -9,7 +9,7 @@ from mv_assets.state.rules import coverage
 from mv_assets.state.rules.states import effective_state
 
 
-def compare(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
+def differs(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
     """Whether a look that saw `sight` has anything to write for this bucket."""
     return mark(row, header, bucket, Mark("", sight)) is not None
 

@@ -14,6 +14,6 @@ def effective_state(row: PartitionRow | None, header: Header) -> State:
     return row.state
 
 
-def committed(row: PartitionRow, header: Header) -> bool:
+def has_current_data(row: PartitionRow, header: Header) -> bool:
     """Whether the row has data of the current definition; STALE data counts, it was committed."""
     return row.inputs is not None and row.inputs.definition == header.definition

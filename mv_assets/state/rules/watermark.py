@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mv_assets.state.model import _SEAL, Header, PartitionRow
-from mv_assets.state.rules.states import committed
+from mv_assets.state.rules.states import has_current_data
 
 
 def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:
@@ -20,7 +20,7 @@ def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:
     watermark, buckets = header.watermark, header.buckets
     for row in rows:
         after = buckets.next(watermark)
-        if row.bucket != watermark or not committed(row, header) or after > header.source_end + 1:
+        if row.bucket != watermark or not has_current_data(row, header) or after > header.source_end + 1:
             break
         watermark = after
     return header if watermark == header.watermark else replace(header, watermark=watermark, seal=_SEAL)

@@ -22,6 +22,8 @@ ALIKE_MS = 10_000
 
 
 class Due(StrEnum):
+    """What a plan would do about a bucket, by the name of the operation where it is one."""
+
     NOTHING = "nothing"
     WAIT = "wait"
     REVERT = "REVERT"
@@ -79,7 +81,7 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
     return Standing.ALONE if same or record.generation is not None else Standing.FREE
 
 
-def attempted(record: AttemptRecord | None, generation: str, inputs: Inputs, now: int) -> AttemptRecord:
+def attempt_begun(record: AttemptRecord | None, generation: str, inputs: Inputs, now: int) -> AttemptRecord:
     """The record of a bucket whose next attempt begins; should it kill its process, it backs off too."""
     if record is None or record.inputs != inputs:
         record = AttemptRecord(0)
@@ -87,12 +89,12 @@ def attempted(record: AttemptRecord | None, generation: str, inputs: Inputs, now
     return AttemptRecord(count, generation, record.last_error, now + retry_delay(count), inputs)
 
 
-def failed(record: AttemptRecord, error: str, now: int) -> AttemptRecord:
+def attempt_failed(record: AttemptRecord, error: str, now: int) -> AttemptRecord:
     """The record after the attempt ended with an error."""
     return replace(record, generation=None, last_error=error, retry_after=now + retry_delay(record.count))
 
 
-def abandoned(record: AttemptRecord) -> AttemptRecord | None:
+def attempt_abandoned(record: AttemptRecord) -> AttemptRecord | None:
     """The record after the attempt was cancelled: as if it had not begun; None if it was the first.
 
     It may begin again at once: it had begun, so its backoff was over.

@@ -107,7 +107,7 @@ class Warehouse:
         filesystem.create_dir(place.rpartition("/")[0], recursive=True)
         return filesystem.open_output_stream(place)
 
-    def settle(self, files: Iterable[DataFile]) -> None:
+    def sync(self, files: Iterable[DataFile]) -> None:
         """Have files survive a power cut, as the row that is about to name them will.
 
         Raises:
@@ -120,7 +120,7 @@ class Warehouse:
             folders = {path.rsplit("/", above)[0] for path in written for above in (1, 2, 3)}
             try:
                 for path in [*written, *folders]:
-                    _settle(path)
+                    _fsync(path)
             except OSError as error:
                 raise WarehouseUnusable(self.root, _why(error)) from error
 
@@ -195,7 +195,7 @@ def _why(error: Exception) -> str:
     return f"{error}; {'make room' if full else 'see that it can be read and written'} there, then try again"
 
 
-def _settle(path: str) -> None:
+def _fsync(path: str) -> None:
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

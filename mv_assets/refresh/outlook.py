@@ -1,0 +1,71 @@
+"""A view after its look: what was seen of it, and the plan that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mv_assets.refresh import planner
+from mv_assets.refresh.merging import Addition
+from mv_assets.refresh.planner import Limits, Plan, Situation
+from mv_assets.refresh.sights import Seen, Sights
+from mv_assets.state.model import Header, Snapshot
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a look saw and what it left in the map."""
+
+    snapshot: Snapshot
+    sights: Sights
+    seen: Mapping[int, Seen]
+    # Generations that are being staged.
+    alive: frozenset[str]
+    # By bucket, files that can be merged into its rows.
+    additions: Mapping[int, Addition] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A view after its look; without news where nothing changed and nothing can be due."""
+
+    view: View
+    header: Header
+    limits: Limits
+    at: int
+    news: News | None = None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no bucket waits to be computed."""
+        look = None if self.news is None else self.news.snapshot.look
+        return self.news is None or (look is not None and look.unserved is None)
+
+    def plan(self) -> Plan:
+        """What to do about the view now."""
+        if self.news is None:
+            return Plan(self.header.version)
+        news = self.news
+        recent = news.sights.dimensions_changed(self.at, self.limits.settle_at_most)
+        situation = Situation(
+            snapshot=news.snapshot,
+            seen=news.seen,
+            base=news.sights.base,
+            limits=self.limits,
+            now=self.at,
+            source_end=self._source_end,
+            alive=news.alive,
+            dimensions_changed=recent,
+            additions=news.additions,
+        )
+        return planner.plan(situation)
+
+    def not_due(self, bucket: int) -> str:
+        """Why a bucket that has no row is in no plan."""
+        base = self.view.declared.base
+        return planner.not_due(self.header, self.limits, base, self._source_end, self.at, bucket)
+
+    @property
+    def _source_end(self) -> int | None:
+        return self.header.source_end if self.news is None else self.news.sights.source_end(self.at)
