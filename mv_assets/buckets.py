@@ -23,6 +23,8 @@ _EPOCH = date(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (date.min - _EPOCH).days * DAY
 _LAST = (date.max - _EPOCH).days * DAY + DAY - 1
+# 2024-01-31T15:00, for messages.
+_EXAMPLE = 1_706_713_200_000
 # The calendar repeats every 400 years.
 _CYCLE_MONTHS = 400 * 12
 _CYCLE_DAYS = 146_097
@@ -111,7 +113,9 @@ class Buckets:
             when = datetime.fromisoformat(key)
             when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise BucketError(f"{key!r} is not a bucket; write it as {self.key(self.floor(0))}") from None
+            raise BucketError(
+                f"{key!r} is not a bucket; write it like {self.key(self.floor(_EXAMPLE))}"
+            ) from None
         start = (when - _EPOCH_UTC) // timedelta(milliseconds=1)
         if not self.is_start(start):
             raise self._not_a_start(repr(key), start)

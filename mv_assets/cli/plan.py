@@ -23,8 +23,8 @@ from mv_assets.refresh.planner import Plan, Waiting, Work
 def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     """Show what a refresh would do, why, and how many bytes it would read. Writes nothing.
 
-    Where files only came to a bucket, and its aggregates can be merged, they are merged with what is stored
-    of it; else the bucket is computed from all its files.
+    If files were only added to a bucket and its aggregates can be merged, only the new files are read;
+    otherwise the bucket is computed from all its files.
     """
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True, only=views)
@@ -86,7 +86,7 @@ def _print(name: str, outlooks: Mapping[str, Outlook | MvError]) -> None:
         _print_nulls(outlook)
         show.lines([_work_line(outlook, work) for work in made.work])
         show.lines(list(show.waiting(outlook.view.buckets, _waiting(made))))
-        _print_sum(made)
+        _print_sum(outlook, made)
         _print_upstream(outlooks.get(outlook.view.declared.base))
     out.print()
 
@@ -112,12 +112,14 @@ def _merging(work: Work) -> str:
     return f", {which}merged with what is stored, {show.size(work.spared)} spared"
 
 
-def _print_sum(made: Plan) -> None:
+def _print_sum(outlook: Outlook, made: Plan) -> None:
     if made.work:
         buckets = show.count(sum(len(work.buckets) for work in made.work), "bucket")
         show.console().print(f"  {buckets}, {show.size(sum(work.bytes for work in made.work))} to read")
     elif not _waiting(made):
-        show.console().print("  nothing to do")
+        base = None if outlook.news is None else outlook.news.sights.base
+        empty = base is not None and not base.listed()
+        show.console().print(f"  nothing to do{f': {outlook.view.declared.base} is empty' if empty else ''}")
 
 
 def _print_upstream(base: Outlook | MvError | None) -> None:

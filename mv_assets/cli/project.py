@@ -30,9 +30,12 @@ def schema() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.pass_context
 def check(ctx: click.Context, *, as_json: bool) -> None:
-    """Hold the project file against the real tables; names every mistake at once."""
+    """Check the project file against the real tables.
+
+    Every mistake is named at once, with its line.
+    """
     session: Session = ctx.obj
-    catalog = session.catalog(schemas=True)
+    catalog = session.catalog(schemas=True, listed=True)
     if as_json:
         print_json({"tables": list(catalog.tables), "views": list(catalog.views)})
         return

@@ -52,7 +52,9 @@ def refresh(
     catalog = session.catalog(schemas=True, only=views)
     names = [catalog.view(name).name for name in views or catalog.views]
     if (bucket or first or last or extend) and len(views) != 1:
-        raise click.UsageError("a range of buckets is one of one view; name it")
+        raise click.UsageError(
+            "--bucket, --from, --to and --extend are for one view: mv-assets refresh VIEW --bucket ..."
+        )
     asked_for = {name: asked(catalog.view(name), bucket, first, last, extend=extend) for name in names}
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
         manager = session.manager(store, "refresh")

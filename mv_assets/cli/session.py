@@ -28,8 +28,11 @@ class Session:
 
     file: Path | None
 
-    def catalog(self, *, schemas: bool = False, only: Sequence[str] = ()) -> Catalog:
-        return load(self.project_file, schemas=schemas, only=only)
+    def catalog(self, *, schemas: bool = False, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
+        catalog = load(self.project_file, schemas=schemas, listed=listed, only=only)
+        if not catalog.views:
+            click.echo(f"{self.project_file} declares no view yet; add one under views:", err=True)
+        return catalog
 
     @property
     def project_file(self) -> Path:

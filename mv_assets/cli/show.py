@@ -63,7 +63,7 @@ def strip(snapshot: Snapshot, width: int) -> Text:
         found = [condition(snapshot, bucket) for bucket in buckets[at : at + per_cell]]
         line.append(*_cell(max(found, key=_GRAVITY.__getitem__)))
     if per_cell > 1:
-        line.append(f"  {per_cell} buckets a cell", "bright_black")
+        line.append(f"  {per_cell} buckets per cell", "bright_black")
     return line
 
 

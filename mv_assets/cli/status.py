@@ -140,26 +140,23 @@ def _json(found: _Found, now: int) -> dict[str, Any]:
         "counts": {"VALID": 0, "STALE": 0},
         "fenced": None if found.fenced is None else str(found.fenced),
         "broken_files": [],
+        "troubles": [],
+        "stalled": None,
         "buckets": [],
     }
     if snapshot is None:
         return result
-    counts, stall = health.counts(snapshot), _stall(view, snapshot, now)
-    troubles: dict[str, Any] = {} if stall is None else {"stalled": stall}
-    if snapshot.troubles:
-        troubles["troubles"] = health.troubles(snapshot)
-    return (
-        result
-        | troubles
-        | {
-            "version": snapshot.header.version,
-            "watermark": iso(snapshot.header.watermark),
-            "lag_seconds": health.lag(snapshot.header, now) / 1000,
-            "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
-            "broken_files": list(health.broken(snapshot)),
-            "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
-        }
-    )
+    counts = health.counts(snapshot)
+    return result | {
+        "version": snapshot.header.version,
+        "watermark": iso(snapshot.header.watermark),
+        "lag_seconds": health.lag(snapshot.header, now) / 1000,
+        "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
+        "broken_files": list(health.broken(snapshot)),
+        "troubles": health.troubles(snapshot),
+        "stalled": _stall(view, snapshot, now),
+        "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
+    }
 
 
 def _bucket(snapshot: Snapshot, bucket: int) -> dict[str, Any]:

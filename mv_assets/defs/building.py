@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 
@@ -53,12 +54,21 @@ def build_definitions(
     warehouse: str | None = None,
     spark: Spark | SparkResource | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
-    interval_seconds: int = INTERVAL_S,
+    interval_seconds: int | None = None,
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
 
-    `spark` is how to reach Spark, or the resource that the project has already. `produced_by` names the
-    assets of the project that write base tables; for all other tables an observable source asset is made.
+    Relative paths start at the working directory of the process that loads the definitions.
+
+    Args:
+        tables: base tables and dimensions.
+        views: materialized views on them, or on each other.
+        state: URL of the state database; by default SQLite in `MV_ASSETS_HOME`, or in `.mv_assets`.
+        warehouse: folder or URI of the views' data; by default beside that.
+        spark: how to reach Spark, or the Spark resource that the project has already.
+        produced_by: assets of the project that write base tables, by the table's name; for all other tables
+            an observable source asset is made.
+        interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
 
     Raises:
         ProjectError: with every mistake in the declarations.
@@ -74,7 +84,8 @@ def build_definitions(
     )
     deployment = Deployment(prepare(draft, schemas=False), produced_by=upstream)
     resource = None if isinstance(spark, Spark) else spark
-    return definitions_of(deployment, resource, interval_seconds=interval_seconds)
+    interval = interval_seconds_of(os.environ) if interval_seconds is None else interval_seconds
+    return definitions_of(deployment, resource, interval_seconds=interval)
 
 
 def definitions_of(

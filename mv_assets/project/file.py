@@ -78,6 +78,8 @@ def read(path: Path, variables: Mapping[str, str] = os.environ) -> Draft:
         why = getattr(error, "strerror", None) or str(error)
         if isinstance(error, FileNotFoundError):
             why += "; name the file with --project or MV_ASSETS_PROJECT, or neither to work with the demo"
+        if isinstance(error, IsADirectoryError):
+            why = f"it is a folder; name the file in it, such as {path / 'project.yaml'}"
         raise ProjectError(str(path), [Mistake("", f"can't be read: {why}")]) from None
     folder = path.absolute().parent
     home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")

@@ -146,7 +146,7 @@ class Planner:
         buckets = counted(most, found.split.base, extent)
         reason = None
         if files.number:
-            reason = "the rest is not in a view that can be trusted" if buckets else _TIMELESS
+            reason = "the rest is in no VALID bucket of a view" if buckets else _TIMELESS
         return Served(views, buckets, files.number, files.bytes, reason, found.considered)
 
     def _served_by_name(self, served: Served, made: list[tuple[View, Named]], files: Files) -> Served:
@@ -160,7 +160,7 @@ class Planner:
         reason = None
         if computed:
             off = self._freshness is Freshness.OFF
-            reason = _OFF if off else "some buckets were computed on the fly, as they can't be trusted now"
+            reason = _OFF if off else "buckets that are not VALID were computed on the fly"
         return Served(views, computed, files.number, files.bytes, reason, served.considered)
 
     def _buckets(self, name: str, asked: Range) -> int:

@@ -71,7 +71,8 @@ class ParquetFiles:
             self._refuse_other_formats()
             return self.folder.walk()
         except (OSError, pa.ArrowException, ImportError, ValueError) as error:
-            raise TableUnreadable(self.name, self.path, str(error)) from error
+            why = getattr(error, "strerror", None) or str(error)
+            raise TableUnreadable(self.name, self.path, why) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,17 +49,20 @@ class Catalog:
         return [view for name, view in self.views.items() if name in wanted]
 
 
-def load(file: Path, *, schemas: bool, only: Sequence[str] = ()) -> Catalog:
+def load(file: Path, *, schemas: bool, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
     """Read a project file; with `schemas`, hold it against the real tables too: all, or those of some views.
+
+    With `listed`, a table that can't be listed is a mistake as well. Otherwise that is for a look to say, of
+    the views of that table and of no others.
 
     Raises:
         ProjectError: with every mistake that was found.
 
     """
-    return prepare(read(file), schemas=schemas, only=only)
+    return prepare(read(file), schemas=schemas, listed=listed, only=only)
 
 
-def prepare(draft: Draft, *, schemas: bool, only: Sequence[str] = ()) -> Catalog:
+def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
     """Make a project ready.
 
     Raises:
@@ -73,12 +76,15 @@ def prepare(draft: Draft, *, schemas: bool, only: Sequence[str] = ()) -> Catalog
         from mv_assets.views.schemas import known  # noqa: PLC0415 - what reads no table needs no Arrow
 
         # What the SQL mentions is known now, so only that much is asked of each table's files.
-        mistakes = []
+        mistakes, misread = [], set[str]()
         for name in _tables_of(draft.project, only) & tables.keys():
-            sources[name], wrong = known(tables[name], _used(name, views))
+            sources[name], wrong = known(tables[name], _used(name, views), listed=listed)
             mistakes += wrong
+            misread |= {name} if wrong else set()
+        # Of a table whose time column is not known, a view's can't be judged.
+        unjudged = {f"views.{view.name}.time_column" for view in draft.project.views if view.base in misread}
         views, wrong = _views(draft.project, sources)
-        mistakes += wrong
+        mistakes += [mistake for mistake in wrong if mistake.where not in unjudged]
     draft.add(mistakes)
     return Catalog(draft.finished(), tables, views)
 

@@ -13,13 +13,13 @@ from mv_assets.views.sql import Source
 from mv_assets.views.view import unseen
 
 
-def known(table: Table, used: frozenset[str]) -> tuple[Source, list[Mistake]]:
-    """The table with its columns, or what is wrong with it."""
+def known(table: Table, used: frozenset[str], *, listed: bool) -> tuple[Source, list[Mistake]]:
+    """The table with its columns, and what is wrong with it; that it can't be listed only if it has to be."""
     wanted = used if table.time_column is None else used | {table.time_column}
     try:
         columns = open_table(table, None, lambda: 0).columns(wanted, everywhere=True)
     except MvError as error:
-        return unseen(table), [Mistake(f"tables.{table.name}.path", str(error))]
+        return unseen(table), [Mistake(f"tables.{table.name}.path", str(error))] if listed else []
     if columns is None or table.time_column is None:
         return Source(table.name, columns, table.time_column, table.time_unit), []
     kind, mistakes = _time_type(table, columns)

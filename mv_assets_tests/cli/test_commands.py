@@ -376,7 +376,7 @@ def test_status_of_50_000_buckets_fits_a_screen(huge: Lake) -> None:
     assert "50000 VALID" in said
     assert len(said.splitlines()) < 10
     assert max(map(len, said.splitlines())) <= 120
-    assert "buckets a cell" in said
+    assert "buckets per cell" in said
 
 
 @pytest.mark.slow
@@ -757,7 +757,7 @@ def test_explain_of_a_bucket_with_very_many_files_fits_a_screen(filled: Lake) ->
     ("bucket", "said"),
     [
         ("2024-01-02T05:00", "is not the start of a 1d bucket; it lies in 2024-01-02"),
-        ("yesterday", "'yesterday' is not a bucket; write it as"),
+        ("yesterday", "'yesterday' is not a bucket; write it like"),
         ("", "'' is not a bucket"),
         ("2024-02-30", "is not a bucket"),
         ("0001-01-01T00:00+23:00", "is not a bucket"),
@@ -1079,12 +1079,13 @@ def test_an_unwritable_state_is_a_message(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("path", ["trips", "trips/day=1"])
-def test_a_table_that_is_gone_is_a_mistake_of_the_project_for_plan_but_not_for_status(
+def test_a_table_that_is_gone_is_a_mistake_for_project_check_and_its_views_error_for_plan(
     filled: Lake, path: str
 ) -> None:
     filled.project["tables"][0]["path"] = f"{path}/nowhere"
     filled.save()
-    assert "tables.trips.path" in filled.refused("plan")
+    assert "tables.trips.path" in filled.refused("project", "check")
+    assert "table 'trips' at" in filled.said("plan", code=1)
     assert "3 VALID" in filled.said("status")
 
 

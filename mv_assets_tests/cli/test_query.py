@@ -104,7 +104,7 @@ def test_a_table_for_people_and_on_stderr_what_served_it(shell: Shell) -> None:
     ]
     assert re.fullmatch(
         r"3 buckets from hourly, 1 from trips \(1 file, [\d.]+ kB\): "
-        r"the rest is not in a view that can be trusted\n",
+        r"the rest is in no VALID bucket of a view\n",
         err,
     )
 
