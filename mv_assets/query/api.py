@@ -28,6 +28,15 @@ from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, load
 
+# With other values than these, Spark reads a query otherwise than views are matched with it.
+_READING = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+}
 _ZONE, _ANSI, _CASE = "spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"
 _MS = timedelta(milliseconds=1)
 
@@ -87,6 +96,7 @@ def sql(
     ready = _ready(spark, _file(project))
     declared = ready.catalog.project.spark
     with spark_errors():
+        _refuse_other_readings(spark)
         otherwise = _otherwise(spark, declared)
     if not otherwise:
         return ready.answers.answer(Question(query, chosen, bound)).frame
@@ -112,6 +122,16 @@ def _on_base_tables(
             "with the project's settings (the zone is UTC), or ask for what is stored"
         )
     return Question(query, freshness if views else Freshness.OFF)
+
+
+def _refuse_other_readings(spark: SparkSession) -> None:
+    for key, value in _READING.items():
+        found = str(spark.conf.get(key))
+        if found.lower() != value.lower():
+            raise QueryRefused(
+                f"the session has {key} = {found}, with which the query may mean something else than here; "
+                f"set it to {value}, or ask Spark itself"
+            )
 
 
 def _otherwise(spark: SparkSession, declared: Spark) -> dict[str, str]:

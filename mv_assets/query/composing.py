@@ -77,7 +77,10 @@ class Composer:
     ) -> list[str]:
         if not self._ansi:
             rewriting.refuse_without_ansi(aggregation, kinds.parts)
-        found = (rewriting.of_view(self._relations, aggregation, part, kinds.parts, base) for part in groups)
+        found = (
+            rewriting.of_view(self._relations, aggregation, part, kinds.parts, base, ansi=self._ansi)
+            for part in groups
+        )
         return [part for part in found if part is not None]
 
     def _merged(self, aggregation: Aggregation, parts: Sequence[str], kinds: Kinds) -> DataFrame:

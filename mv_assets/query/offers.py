@@ -14,6 +14,8 @@ from mv_assets.views.sql import Source
 from mv_assets.views.sql.calls import calls
 from mv_assets.views.sql.canonical import (
     NotPlain,
+    bare,
+    compared_with_text,
     expanded,
     refuse_neighbours,
     replaced,
@@ -26,6 +28,7 @@ from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets.views.sql.partials import Kind, partial_of
 from mv_assets.views.sql.reading import Reading, read
 from mv_assets.views.sql.spark_functions import GENERATORS, TIME_WINDOWS
+from mv_assets.views.sql.wording import short
 from mv_assets.views.view import View
 
 
@@ -89,8 +92,9 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
                 f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name"
             )
         shape, where, source = _through(shape, where, below)
+    _refuse_by_type([*where, *(join.on for join in source.joins if join.on is not None)], sources)
     found = _by_item(shape, time)
-    found = {name: item for name, item in found.items() if not _text_of_others(item, sources)}
+    found = {name: item for name, item in found.items() if not _by_type(item, sources)}
     columns = {spelled(expr): name for name, expr in found.items() if not aggregates(expr)}
     values = None
     if shape.keys is not None or (below is not None and below.values is not None):
@@ -107,9 +111,19 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
     return Offer(view, source, grained, columns, values, conditions, range_, found)
 
 
-def _text_of_others(item: exp.Expr, sources: Mapping[str, Source]) -> bool:
-    """Whether it writes out a value that is no text: a file of another type would make it another text."""
-    return any(_kind(column, sources) != "string" for column in written_out(item))
+def _refuse_by_type(conditions: Sequence[exp.Expr], sources: Mapping[str, Source]) -> None:
+    for condition in conditions:
+        if _by_type(condition, sources):
+            raise NotPlain(f"what {short(condition.sql('spark'))} means depends on the types that files have")
+
+
+def _by_type(expression: exp.Expr, sources: Mapping[str, Source]) -> bool:
+    """Whether it means another thing where a file has the same value in another type.
+
+    So it does if it writes out a value that is no text, or compares one with a text.
+    """
+    decisive = (*written_out(expression), *compared_with_text(expression))
+    return any(_kind(column, sources) != "string" for column in decisive)
 
 
 def _kind(column: exp.Column, sources: Mapping[str, Source]) -> str | None:
@@ -130,16 +144,10 @@ def _values(found: Mapping[str, exp.Expr]) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, item in found.items():
         try:
-            values.setdefault(partial_of(_bare(item)).spelled, name)
+            values.setdefault(partial_of(bare(item)).spelled, name)
         except NotPlain:
             continue
     return values
-
-
-def _bare(item: exp.Expr) -> exp.Expr:
-    while isinstance(item, exp.Paren):
-        item = item.this
-    return item
 
 
 def _finest(found: Mapping[str, exp.Expr], columns: Mapping[str, str], time: TimeOf) -> Grained:
@@ -157,7 +165,7 @@ def _finest(found: Mapping[str, exp.Expr], columns: Mapping[str, str], time: Tim
 
 def _grained(name: str, item: exp.Expr, time: TimeOf) -> list[Grained]:
     """A column as a time whose grains make up buckets; nothing if it is none."""
-    item = _bare(item)
+    item = bare(item)
     if time.is_time(item):
         return [Grained(name, None)]
     grain = truncated_to(item)
@@ -215,7 +223,7 @@ def _again(node: exp.Expr, below: Offer) -> exp.Expr | None:
         if outer.kind in (Kind.MIN, Kind.MAX, Kind.AND, Kind.OR):
             return None
         raise NotPlain(f"it aggregates rows of {below.view.name}, which are no single rows")
-    inner = partial_of(_bare(meant))
+    inner = partial_of(bare(meant))
     if inner.kind not in _AGAIN.get(outer.kind, ()):
         raise NotPlain(f"it has the {outer.kind} of a {inner.kind}")
     return meant.copy()

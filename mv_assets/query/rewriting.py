@@ -12,11 +12,13 @@ from mv_assets.engine.files import as_text, quoted
 from mv_assets.engine.types import widest
 from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Average
 from mv_assets.query.asking import Asked
+from mv_assets.query.matching import Match
 from mv_assets.query.relations import Relations, Stored, cast
 from mv_assets.query.splitting import Part
 from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.sql.partials import Kind
 
+_WRAPS = "without ANSI mode, integers that are computed are answered by the base table only"
 # The base's and the joined tables' types, by table.column.
 Types = Mapping[str, DataType]
 
@@ -38,13 +40,20 @@ def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) ->
 
 
 def of_view(
-    relations: Relations, aggregation: Aggregation, part: Part, schema: StructType, base: Types
+    relations: Relations,
+    aggregation: Aggregation,
+    part: Part,
+    schema: StructType,
+    base: Types,
+    *,
+    ansi: bool,
 ) -> str | None:
     """A view's rows as partial aggregates in the types of the base's; None if it has no rows."""
     match = part.match
     rows = _stored(relations, part)
     if rows is None:
         return None
+    _refuse_rounded(rows.schema, match, base, ansi=ansi)
     rows = _as_in_base(rows, match.offer.columns, base)
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
@@ -56,6 +65,21 @@ def of_view(
     text = reading(f"`{relations.name(rows.frame)}`")
     own = relations.schema(text, (reading(""), rows.schema.simpleString()))
     return _in_types(text, own, schema, _of_plain_columns(aggregation))
+
+
+def _refuse_rounded(stored: StructType, match: Match, base: Types, *, ansi: bool) -> None:
+    """Refuse to go on computing with what a view computed: in wider types it has more digits, or no overflow.
+
+    Whole keys and values are compared with the base's types later.
+    """
+    rounded = DecimalType if ansi else (DecimalType, IntegralType)
+    kinds = {each.name: each.dataType for each in stored}
+    computed = {column for name, column in match.offer.columns.items() if name not in base}
+    whole = (*match.keys, *match.extras, *match.values)
+    inner = (*match.filters, *(each for each in whole if not isinstance(each, exp.Column)))
+    for column in (column.name for each in inner for column in each.find_all(exp.Column)):
+        if column in computed and isinstance(kinds.get(column), rounded):
+            raise NotPlain(f"its {column} is rounded to {kinds[column].simpleString()}")
 
 
 def _as_in_base(rows: Stored, columns: Mapping[str, str], base: Types) -> Stored:
@@ -113,7 +137,10 @@ def merged(
 
 
 def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
-    """Without ANSI a decimal sum that overflows is null, which in a view looks like no value at all."""
+    """Without ANSI a decimal sum that overflows is null, which in a view looks like no value at all.
+
+    And a number that overflows while it is computed is another one, in each type another.
+    """
     kinds = {field.name: field.dataType for field in schema}
     for merge in aggregation.merges:
         # Spark's own mean adds up doubles.
@@ -122,6 +149,18 @@ def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
     for at, partial in enumerate(aggregation.partials):
         if partial.kind is Kind.SUM and isinstance(kinds[f"{PART}{at}"], DecimalType):
             raise NotPlain("without ANSI mode, sums of decimals are answered by the base table only")
+        if isinstance(kinds[f"{PART}{at}"], IntegralType) and _computes(partial.argument):
+            raise NotPlain(_WRAPS)
+    for prefix, keys in ((KEY, aggregation.keys), (EXTRA, aggregation.extras)):
+        for at, key in enumerate(keys):
+            if isinstance(kinds[f"{prefix}{at}"], IntegralType) and _computes(key):
+                raise NotPlain(_WRAPS)
+
+
+def _computes(expression: exp.Expr | None) -> bool:
+    return (
+        expression is not None and expression.find(exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Cast) is not None
+    )
 
 
 def _of_plain_columns(aggregation: Aggregation) -> set[str]:

@@ -1089,6 +1089,28 @@ def test_a_table_that_is_gone_is_a_mistake_for_project_check_and_its_views_error
     assert "3 VALID" in filled.said("status")
 
 
+def test_what_a_view_makes_of_a_misspelt_time_column_is_not_a_mistake_of_its_own(lake: Lake) -> None:
+    lake.day(1)
+    lake.project["tables"][0]["time_column"] = "picked_up"
+    lake.save()
+    said = lake.refused("project", "check")
+    assert "the table has no column picked_up" in said
+    assert "date_trunc" not in said
+
+
+def test_a_project_without_views_and_a_table_without_files_say_so(lake: Lake) -> None:
+    (lake.root / "trips").mkdir()
+    assert "nothing to do: trips is empty" in lake.said("plan")
+    lake.project["views"] = []
+    lake.save()
+    assert "declares no view yet" in lake.run("plan").stderr
+
+
+def test_a_folder_in_place_of_the_project_file_says_which_file(lake: Lake) -> None:
+    ended = CliRunner().invoke(main, ["--project", str(lake.root), "status"])
+    assert f"it is a folder; name the file in it, such as {lake.root / 'project.yaml'}" in ended.stderr
+
+
 # The real command
 
 

@@ -122,6 +122,16 @@ def test_json_has_every_bucket_with_its_outcome(person: Person) -> None:
     }
 
 
+def test_a_table_that_can_not_be_listed_is_said_of_its_own_view_and_stops_no_other(person: Person) -> None:
+    clicks = {**person.project["tables"][0], "name": "clicks", "path": "clicks"}
+    person.project["tables"].append(clicks)
+    sql = SQL.replace("FROM trips", "FROM clicks")
+    person.project["views"].append({**person.project["views"][0], "name": "v", "base": "clicks", "sql": sql})
+    said = person.run("refresh", code=1)
+    assert "3 buckets, 72 rows  committed" in said
+    assert "table 'clicks' at" in person.run("status", "v", code=1)
+
+
 def test_a_forced_refresh_of_a_bucket_or_a_range_computes_what_is_valid_again(person: Person) -> None:
     person.run("refresh")
     before = person.generations()

@@ -111,6 +111,13 @@ def test_a_session_without_ansi_divides_as_it_does(project: Path, spark: SparkSe
     assert [row.x for row in mv_assets.sql(spark, text, project).collect()] == [None]
 
 
+def test_a_session_that_reads_sql_otherwise_is_refused(project: Path, spark: SparkSession) -> None:
+    key = "spark.sql.ansi.doubleQuotedIdentifiers"
+    spark.conf.set(key, "true")
+    with pytest.raises(QueryRefused, match=f"the session has {key} = true, .* set it to false"):
+        mv_assets.sql(spark, 'SELECT count(*) FROM trips WHERE "fare" > 1', project)
+
+
 def test_arguments_that_mean_nothing_are_refused(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ was written, on the base table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -53,6 +54,9 @@ _COMPARING = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Like, exp.In, exp.Between, exp.Is,
 )  # fmt: skip
 _TEXTUAL = (exp.Concat, exp.Length, exp.Like, exp.Lower, exp.Substring, exp.Upper)
+# Types that tell which type a value had before.
+_WRITTEN = exp.DataType.TEXT_TYPES | {exp.DType.BINARY}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]00:00(:00(\.0+)?)?)?")
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
 
@@ -140,9 +144,51 @@ def replaced(node: exp.Expr, replace: Replace) -> exp.Expr:
 def written_out(node: exp.Expr) -> Iterator[exp.Column]:
     """The columns whose values are made text of, or are taken for text."""
     for each in node.walk():
-        text = isinstance(each, (exp.Cast, exp.TryCast)) and each.args["to"].this in exp.DataType.TEXT_TYPES
+        text = isinstance(each, (exp.Cast, exp.TryCast)) and each.args["to"].this in _WRITTEN
         if text or isinstance(each, _TEXTUAL):
             yield from each.find_all(exp.Column)
+        else:
+            # Without ANSI mode, a number beside a text becomes one.
+            values = _alternatives(each)
+            if any(map(_is_text, values)):
+                yield from (column for value in values for column in value.find_all(exp.Column))
+
+
+def compared_with_text(node: exp.Expr) -> Iterator[exp.Column]:
+    """The columns whose types decide what a text beside them means.
+
+    A date is not among such texts: to dates it says the same as to times.
+    """
+    for each in node.walk():
+        if isinstance(each, _COMPARING) and not isinstance(each, (exp.Like, exp.Is)):
+            sides = list(each.iter_expressions())
+            if any(_is_text(side) and not _DATE.fullmatch(bare(side).name) for side in sides):
+                yield from (column for side in sides for column in side.find_all(exp.Column))
+
+
+def _alternatives(node: exp.Expr) -> list[exp.Expr]:
+    """The expressions of which one is the value, and which Spark therefore gives one type."""
+    match node:
+        case exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.In():
+            return list(node.iter_expressions())
+        case exp.Case():
+            values = [*(branch.args.get("true") for branch in node.args["ifs"]), node.args.get("default")]
+            return [value for value in values if value is not None]
+        case exp.If():
+            return [value for value in (node.args.get("true"), node.args.get("false")) if value is not None]
+    return []
+
+
+def _is_text(node: exp.Expr) -> bool:
+    node = bare(node)
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """An expression without parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def spelled(node: Any) -> str:
@@ -173,8 +219,7 @@ def _value(value: Any) -> str:
 
 
 def _simplest(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     if isinstance(node, exp.Count) and counts_rows(node):
         return exp.Count(this=exp.Star())
     return node
@@ -182,8 +227,6 @@ def _simplest(node: exp.Expr) -> exp.Expr:
 
 def counts_rows(count: exp.Count) -> bool:
     """COUNT(*), or of a number, which is never null."""
-    counted = count.this
-    while isinstance(counted, exp.Paren):
-        counted = counted.this
+    counted = bare(count.this)
     number = isinstance(counted, exp.Literal) and not counted.is_string
     return not count.args.get("expressions") and (isinstance(counted, exp.Star) or number)

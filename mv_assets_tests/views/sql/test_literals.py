@@ -35,6 +35,29 @@ def test_a_text_that_means_a_time_of_the_clock_is_refused(condition: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "pickup_at < '12:00'",
+        "'T1:30:00 UTC' >= pickup_at",
+        "pickup_at > TIMESTAMP'12:00'",
+        "pickup_at BETWEEN '2024-01-01' AND '12:00'",
+        "pickup_at IN ('2024-01-01', '12:00')",
+        "pickup_at > cast('12:00' AS timestamp)",
+        "pickup_at > '12:00'::timestamp",
+        "pickup_at > to_timestamp('12:00')",
+    ],
+)
+def test_a_time_without_a_date_is_refused_where_spark_may_take_it_for_todays(condition: str) -> None:
+    what = only(f"SELECT pickup_at AS hour FROM trips WHERE {condition}").what
+    assert what.endswith("makes a time of it; write a date before it; if it is compared with text, use LIKE")
+
+
+@pytest.mark.parametrize("item", ["'12:00'", "CASE WHEN fare > 1 THEN '12:00' END", "payload LIKE '12:00'"])
+def test_a_time_without_a_date_is_a_text_like_any_other_where_nothing_is_made_of_it(item: str) -> None:
+    assert view_of(f"SELECT pickup_at AS hour, {item} AS now FROM trips").columns == ("hour", "now")
+
+
+@pytest.mark.parametrize(
     "text",
     ["epoch", "known", "now UTC", "now()", "todayUTC", "today only", "today 2020", "right now", "to day"],
 )
