@@ -224,6 +224,8 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 "counts": {"VALID": 0, "STALE": 0},
                 "fenced": None,
                 "broken_files": [],
+                "troubles": [],
+                "stalled": None,
                 "buckets": [],
             }
         ]
@@ -237,7 +239,7 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     (view,) = filled.json("status")["views"]
     assert list(view) == [
         *("name", "version", "watermark", "lag_seconds", "max_staleness_seconds", "counts"),
-        *("fenced", "broken_files", "buckets"),
+        *("fenced", "broken_files", "troubles", "stalled", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",
@@ -319,7 +321,8 @@ def test_a_broken_table_of_another_view_does_not_stop_a_plan(filled: Lake) -> No
     filled.project["tables"].append({"name": "gone", "path": "nowhere", "time_column": "at"})
     filled.save()
     assert "nothing to do" in filled.said("plan", "daily")
-    assert "tables.gone.path" in filled.refused("plan")
+    assert "nothing to do" in filled.said("plan")
+    assert "tables.gone.path" in filled.refused("project", "check")
 
 
 def test_buckets_that_wait_for_the_same_share_a_line_only_if_they_are_neighbours(filled: Lake) -> None:
@@ -984,7 +987,7 @@ def test_a_missing_project_file_is_a_message(tmp_path: Path) -> None:
 def test_a_folder_as_the_project_file_is_a_message(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["--project", str(tmp_path), "status"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "can't be read: Is a directory" in result.stderr
+    assert f"it is a folder; name the file in it, such as {tmp_path / 'project.yaml'}" in result.stderr
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me:hunter2@host/db", "sqlite://"])
@@ -1104,11 +1107,6 @@ def test_a_project_without_views_and_a_table_without_files_say_so(lake: Lake) ->
     lake.project["views"] = []
     lake.save()
     assert "declares no view yet" in lake.run("plan").stderr
-
-
-def test_a_folder_in_place_of_the_project_file_says_which_file(lake: Lake) -> None:
-    ended = CliRunner().invoke(main, ["--project", str(lake.root), "status"])
-    assert f"it is a folder; name the file in it, such as {lake.root / 'project.yaml'}" in ended.stderr
 
 
 # The real command
