@@ -92,7 +92,8 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
                 f"it joins {source.joins[0].table} to {source.base}; it can be asked by its own name"
             )
         shape, where, source = _through(shape, where, below)
-    _refuse_by_type([*where, *(join.on for join in source.joins if join.on is not None)], sources)
+    range_, others = range_of(where, time)
+    _refuse_by_type([*others, *(join.on for join in source.joins if join.on is not None)], sources)
     found = _by_item(shape, time)
     found = {name: item for name, item in found.items() if not _by_type(item, sources)}
     columns = {spelled(expr): name for name, expr in found.items() if not aggregates(expr)}
@@ -103,7 +104,6 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
         keys = {spelled(without_finer(key, time.is_time)) for key in shape.keys or ()}
         columns = {name: column for name, column in columns.items() if name in keys}
         values = _values(found)
-    range_, others = range_of(where, time)
     if below is not None:
         range_ = range_.and_(below.range)
     conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
