@@ -174,13 +174,10 @@ class Watch:
     def _place_broken(self, listing: Listing) -> None:
         """A broken file of unknown range may once have been read for a view: then that is its range."""
         unplaced = {broken.name: broken for broken in listing.unplaced}
-        views = [view for view in self._catalog.views.values() if view.declared.base == listing.table]
+        views = [view.name for view in self._catalog.views.values() if view.declared.base == listing.table]
         ranges: dict[str, tuple[int, int]] = {}
-        for view in views:
-            snapshot = _tried(self._snapshot, view.name) if view.name in self._pulses else None
-            if not isinstance(snapshot, Snapshot):
-                continue
-            recorded = self._maps.recorded(view.name, snapshot.rows)
+        for view in (name for name in views if isinstance(self._pulses.get(name), Pulse)):
+            recorded = self._maps.recorded(view, self._snapshot(view).rows)
             for each in (segment for segments in recorded.values() for segment in segments):
                 start, end = ranges.get(each.name, (each.start_ms, each.end_ms))
                 ranges[each.name] = min(start, each.start_ms), max(end, each.end_ms)
