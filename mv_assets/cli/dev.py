@@ -21,6 +21,7 @@ from mv_assets.cli.serving.spark import WarmSpark, spark_server
 from mv_assets.cli.serving.supervisor import Signals, Supervisor, feeding
 from mv_assets.cli.session import Session
 from mv_assets.demo import Demo
+from mv_assets.engine.proxies import direct
 from mv_assets.engine.starting import REMOTE, is_local
 
 
@@ -84,6 +85,7 @@ def _environment(session: Session, file: Path) -> dict[str, str]:
     here = Path(sys.executable).parent
     return {
         **given,
+        **direct(given),
         "MV_ASSETS_HOME": str(session.home),
         "MV_ASSETS_PROJECT": str(file.absolute()),
         "DAGSTER_HOME": str(ours),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mv_assets.engine.proxies import LOCAL, direct
 from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
 from mv_assets.project.values import connect_address
@@ -148,6 +149,9 @@ def attached(remote: str, patience_s: float = 0) -> SparkSession:
             if time.monotonic() >= until:
                 raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
         time.sleep(0.5)
+    if host in LOCAL:
+        # What just answered gRPC would ask a proxy for.
+        os.environ.update(direct(os.environ))
     return SparkSession.builder.remote(remote).getOrCreate()
 
 

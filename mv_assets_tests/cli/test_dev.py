@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from importlib.resources import files
 from io import StringIO
@@ -24,13 +25,14 @@ from dagster._core.instance.ref import InstanceRef
 from rich.console import Console
 
 from mv_assets.cli import main
-from mv_assets.cli.dev import _ui_port
+from mv_assets.cli.dev import _environment, _ui_port
 from mv_assets.cli.serving import dagster, ports, supervisor
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
 from mv_assets.cli.serving.spark import spark_server
+from mv_assets.cli.session import Session
 from mv_assets.errors import (
     HomeInUse,
     HomeUnwritable,
@@ -43,6 +45,7 @@ from mv_assets.project import Spark
 from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 
+NOBODY = "http://127.0.0.1:9"
 NO_SPARK = "spark: {remote: 'sc://127.0.0.1:9'}\n"
 
 
@@ -168,6 +171,35 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 HTTPServer(("127.0.0.1", int(sys.argv[2])), Answers).serve_forever()
 """
+
+
+@pytest.fixture
+def webserver(tmp_path: Path) -> Iterator[tuple[Child, int]]:
+    """In Dagster's place stands what answers as it does, and its port."""
+    port, environment = free_port(), dict(os.environ)
+    (tmp_path / "starts").write_text("one")
+    command = [sys.executable, "-c", SERVER, str(tmp_path / "starts"), str(port)]
+    child = Child("Dagster", command, environment, tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    child.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while not listens(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    yield child, port
+    child.stop()
+
+
+def test_dagster_is_asked_without_the_proxy_that_the_shell_names(
+    webserver: tuple[Child, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, NOBODY)
+    monkeypatch.setenv("no_proxy", "a.com")
+    assert dagster.loaded(webserver[1]) == dagster.Loaded({})
+    monkeypatch.setenv("MV_ASSETS_HOME", str(tmp_path))
+    # And so are those that Dagster and its runs ask.
+    found = _environment(Session(None), tmp_path / "project.yaml")
+    assert (found["no_proxy"], found["http_proxy"]) == ("a.com,127.0.0.1,localhost", NOBODY)
 
 
 def test_a_dagster_whose_code_is_lost_before_it_is_up_is_started_again(
