@@ -63,9 +63,10 @@ def dev(ctx: click.Context, port: int) -> None:
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
         ui_port = _ui_port(port, out)
+        child = dagster.dagster_dev(ui_port, environment, logs, keep)
         served = Kept(
-            dagster.dagster_dev(ui_port, environment, logs, keep),
-            lambda: (how := dagster.loaded(ui_port)) is not None and not how.lost,
+            child,
+            lambda: (how := dagster.seen(child, ui_port)) is not None and not how.lost,
             out.print,
             # What the last one left unfinished nobody else would ever end.
             lambda: _fail_leftovers(environment),

@@ -248,6 +248,52 @@ def test_a_spark_that_can_not_start_is_one_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in running.said()
 
 
+def test_what_another_process_says_at_the_port_is_not_dagsters(
+    webserver: tuple[Child, int], tmp_path: Path
+) -> None:
+    """It took the port after `dev` had seen that it was free."""
+    other, port = webserver
+    assert dagster.seen(other, port) == dagster.Loaded({})
+    binds = f"import socket; socket.socket().bind(('127.0.0.1', {port}))"
+    said, command = list[str](), [sys.executable, "-c", f"import time; time.sleep(1); {binds}"]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "its.log", ((signal.SIGTERM, 1.0),))
+    kept = Kept(child, lambda: dagster.seen(child, port) is not None, said.append)
+    with locked(tmp_path) as lock:
+        assert supervisor.Supervisor(kept, port, None, lambda how: said.append(str(how))).run(lock) == 1
+    assert "Dagster ended by itself (exit code 1)" in said[0]
+    assert "Address already in use" in said[1]
+    assert said[2] == f"port {port} is another process's; name another with --port"
+
+
+def test_where_the_system_does_not_say_who_listens_anybody_will_do(
+    webserver: tuple[Child, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.cli.serving.children.sockets", lambda _port: None)
+    assert webserver[0].listens(webserver[1])
+    assert not webserver[0].listens(free_port())
+
+
+def test_a_dagster_that_does_not_come_up_is_shown_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_SILENT_S", 1.0)
+    said, signals = list[str](), supervisor.Signals()
+
+    def say(what: str) -> None:
+        said.append(what)
+        signals.count += "[room]" in what
+
+    command = ["sh", "-c", "echo 'no [room]'; sleep 600"]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    with locked(tmp_path) as lock:
+        kept = Kept(child, lambda: False, say)
+        assert supervisor.Supervisor(kept, free_port(), None, lambda _: None, signals).run(lock) == 0
+    assert said[:2] == [
+        f"[yellow]Dagster is not up after 1 s[/], still waiting; the end of {child.log}:",
+        r"  no \[room]",
+    ]
+
+
 def test_a_dagster_that_ends_by_itself_is_shown_with_what_it_said(tmp_path: Path) -> None:
     """In Dagster's place stands what ends as it does, for whatever reason it has."""
     said, command = list[str](), [sys.executable, "-c", "import sys; print('no [room]'); sys.exit(3)"]

@@ -87,6 +87,11 @@ class Loaded:
     lost: bool = False
 
 
+def seen(child: Child, port: int) -> Loaded | None:
+    """As `loaded`; what another process, which was sooner to take the port, says there is not ours."""
+    return loaded(port) if child.listens(port) else None
+
+
 def loaded(port: int) -> Loaded | None:
     """How loading went; None while nobody answers or it goes on."""
     asked = Request(

@@ -11,7 +11,7 @@ from pathlib import Path
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
-from mv_assets.cli.serving.ports import LOOPBACK, listens
+from mv_assets.cli.serving.ports import LOOPBACK
 from mv_assets.engine.starting import unstarted
 from mv_assets.errors import EngineUnavailable
 from mv_assets.project import Spark
@@ -77,7 +77,7 @@ class WarmSpark:
 
     def __init__(self, server: Child, port: int, say: Callable[[str], None]) -> None:
         self.address = f"sc://{LOOPBACK}:{port}"
-        self.kept = Kept(server, lambda: listens(port), say)
+        self.kept = Kept(server, lambda: server.listens(port), say)
 
     def check(self) -> None:
         """See how it is doing, and start it again if it is time to.
