@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mv_assets.buckets import Buckets
-from mv_assets.project.values import BucketWidth, ConnectUrl, Count, Duration, Name, Start, StateUrl, Text
+from mv_assets.project.values import (
+    BucketWidth,
+    ConnectUrl,
+    Count,
+    Duration,
+    Name,
+    Owner,
+    OwnName,
+    Start,
+    StateUrl,
+    Text,
+)
 
 _ZONE = "spark.sql.session.timeZone"
 
@@ -29,7 +40,7 @@ def _written(text: str) -> Any:
 
 
 class _Table(_Declared):
-    name: Name
+    name: OwnName
     """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
     time_column: Text | None = None
     """Column that places a row in time; a table without one is a dimension."""
@@ -107,7 +118,7 @@ Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator=
 class MaterializedView(_Declared):
     """A query over a base table whose answer is kept, bucket by bucket."""
 
-    name: Name
+    name: OwnName
     """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
     base: Name
     """The table, or another view, whose rows are put in buckets."""
@@ -135,7 +146,7 @@ class MaterializedView(_Declared):
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
-    owners: tuple[Text, ...] = ()
+    owners: tuple[Owner, ...] = ()
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
     @model_validator(mode="after")

@@ -433,7 +433,7 @@ def view_of(lake: Lake, **fields: Any) -> View:
         {"start": "2020-01-01"},
         {"max_staleness": "1d"},
         {"max_buckets_per_run": 1},
-        {"description": "trips an hour", "owners": ["me"]},
+        {"description": "trips an hour", "owners": ["me@example.com"]},
     ],
     ids=["whitespace", "comments", "case", "buffer", "start", "max_staleness", "max_buckets", "description"],
 )
