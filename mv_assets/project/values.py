@@ -25,6 +25,7 @@ _MOST_DIGITS = 30
 _CONNECT_PORT = 15002
 # Dagster writes earlier years, and weeks that begin in them, with three digits, and needs a bucket after any.
 _FIRST_YEAR, _LAST_YEAR = 1001, 9998
+EARLIEST = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 # A name or an address; what else would stand there by mistake may be a token.
 _HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
 
