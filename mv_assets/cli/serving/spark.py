@@ -12,7 +12,7 @@ from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.ports import LOOPBACK
-from mv_assets.engine.starting import unstarted
+from mv_assets.engine.starting import OTHERS, unstarted
 from mv_assets.errors import EngineUnavailable
 from mv_assets.project import Spark
 
@@ -43,10 +43,11 @@ def spark_server(
     submit = [str(home / "bin" / "spark-submit"), "--master", declared.master or "local[*]"]
     options = ["--properties-file", str(_written(folder / "spark.properties", settings))]
     named = ["--name", "mv_assets", "--class", _SERVER, "spark-internal"]
+    ours = {name: value for name, value in environment.items() if name not in OTHERS}
     return Child(
         "Spark",
         [*submit, *options, *named],
-        {**environment, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
+        {**ours, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
         folder / "spark.log",
         _WISHES,
         keep,
