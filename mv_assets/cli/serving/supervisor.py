@@ -153,10 +153,11 @@ def feeding(demo: Demo, say: Callable[[str], None]) -> Iterator[None]:
 
     over, told = Event(), set[str]()
 
-    def failed(error: OSError) -> None:
-        if str(error) not in told:
-            told.add(str(error))
-            say(f"[yellow]the demo's feeder can't write ({escape(str(error))})[/]; it goes on trying")
+    def failed(error: Exception) -> None:
+        what = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        if what not in told:
+            told.add(what)
+            say(f"[yellow]the demo's feeder can't write ({escape(what)})[/]; it goes on trying")
 
     options = {"clock": clock, "wait": over.wait, "chance": np.random.default_rng(), "failed": failed}
     thread = Thread(target=feed, args=(demo,), kwargs=options, name="feeder", daemon=True)
