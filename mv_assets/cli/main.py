@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mv_assets.cli.terminal import usable
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 
@@ -36,6 +37,10 @@ class _Commands(click.Group):
 
     A command's module is loaded when it is called: `status` should not wait for what only `plan` needs.
     """
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        with usable():
+            return super().main(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
