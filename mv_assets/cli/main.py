@@ -80,7 +80,8 @@ Examples:
     "file",
     envvar="MV_ASSETS_PROJECT",
     type=click.Path(path_type=Path),
-    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's.",
+    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's, which is "
+    "written to .mv_assets on first use.",
 )
 @click.pass_context
 def main(ctx: click.Context, file: Path | None) -> None:

@@ -29,7 +29,10 @@ def mark(
     extend: bool,
     as_json: bool,
 ) -> None:
-    """Mark a whole view, a range or one bucket STALE: it is computed again, changed or not."""
+    """Mark a whole view, a range or one bucket STALE: it is computed again, changed or not.
+
+    The next refresh, or the sensor, computes it.
+    """
     session: Session = ctx.obj
     catalog = session.catalog()
     found = catalog.view(view)

@@ -64,7 +64,7 @@ class ParquetTable(_Table):
     """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
 
     format: Literal["parquet"] = "parquet"
-    """parquet is what a table is if nothing else is said."""
+    """The default is parquet."""
     path: Text
     """Folder or URI; a relative path starts at the project file's folder."""
     files: Text = "*"
@@ -81,7 +81,7 @@ class DeltaTable(_Table):
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
     storage_options: dict[str, str] = {}
-    """Access to an object store."""
+    """Access to an object store, as the deltalake library takes it."""
 
 
 class IcebergTable(_Table):
@@ -92,7 +92,7 @@ class IcebergTable(_Table):
     path: Text | None = None
     """Location of the table, or its metadata file."""
     catalog: dict[str, str] | None = None
-    """Properties of the catalog, instead of a path."""
+    """Properties of the catalog, as pyiceberg takes them; with `identifier`, instead of a path."""
     identifier: Text | None = None
     """Name of the table in the catalog: namespace.table."""
     reader: Literal["files", "spark"] = "files"
@@ -131,7 +131,7 @@ class MaterializedView(_Declared):
     bucket: BucketWidth
     """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
     start: Start
-    """Coverage begins here."""
+    """The first bucket; earlier data is not computed."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
     max_staleness: Duration | None = None
@@ -139,7 +139,7 @@ class MaterializedView(_Declared):
     stall_after: Duration = _written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
-    """So many neighbouring buckets are computed together, at most."""
+    """The most neighbouring buckets that are computed together."""
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
     merge_floats: bool = False
