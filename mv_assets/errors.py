@@ -189,6 +189,17 @@ class TooManyBuckets(MvError):
         )
 
 
+class ExtendedTooFar(Refused):
+    """An earlier start for a view than anybody would mean: its buckets would be STALE for ever."""
+
+    def __init__(self, view: str, width: str, first: str, start: str, count: int, most: int) -> None:
+        super().__init__(
+            f"to start at {first} instead of {start}, view {view!r} would get {count:,} more buckets of "
+            f"{width}, and at most {most:,} are added at once; is the year right? if so, declare "
+            f"`start: {first}`"
+        )
+
+
 class NotDeclared(Refused):
     """The project has no view of that name."""
 

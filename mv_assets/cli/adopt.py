@@ -14,7 +14,10 @@ from mv_assets.errors import UnknownView
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.pass_context
 def adopt(ctx: click.Context, view: str, definition: str | None, *, as_json: bool) -> None:
-    """Put an earlier definition of a view in force again; by default the one this project declares."""
+    """Put an earlier definition of a view in force again; by default the one this project declares.
+
+    DEFINITION is the hash that `status` or the error message names.
+    """
     session: Session = ctx.obj
     catalog = session.catalog()
     wanted = definition or catalog.view(view).definition

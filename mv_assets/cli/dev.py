@@ -21,6 +21,7 @@ from mv_assets.cli.serving.spark import WarmSpark, spark_server
 from mv_assets.cli.serving.supervisor import Signals, Supervisor, feeding
 from mv_assets.cli.session import Session
 from mv_assets.demo import Demo
+from mv_assets.engine.proxies import direct
 from mv_assets.engine.starting import REMOTE, is_local
 
 
@@ -62,9 +63,10 @@ def dev(ctx: click.Context, port: int) -> None:
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
         ui_port = _ui_port(port, out)
+        child = dagster.dagster_dev(ui_port, environment, logs, keep)
         served = Kept(
-            dagster.dagster_dev(ui_port, environment, logs, keep),
-            lambda: (how := dagster.loaded(ui_port)) is not None and not how.lost,
+            child,
+            lambda: (how := dagster.seen(child, ui_port)) is not None and not how.lost,
             out.print,
             # What the last one left unfinished nobody else would ever end.
             lambda: _fail_leftovers(environment),
@@ -84,6 +86,7 @@ def _environment(session: Session, file: Path) -> dict[str, str]:
     here = Path(sys.executable).parent
     return {
         **given,
+        **direct(given),
         "MV_ASSETS_HOME": str(session.home),
         "MV_ASSETS_PROJECT": str(file.absolute()),
         "DAGSTER_HOME": str(ours),

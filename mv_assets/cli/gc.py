@@ -23,7 +23,7 @@ from mv_assets.views.catalog import Catalog
 def gc(ctx: click.Context, views: tuple[str, ...], *, dry_run: bool, as_json: bool) -> None:
     """Delete view data that no bucket and no reader needs, and rewrite data that is mostly dead.
 
-    Of all views, those too that the project no longer declares, or of some.
+    Of the named views; by default of all, including those no longer in the project.
     """
     session: Session = ctx.obj
     catalog = session.catalog()

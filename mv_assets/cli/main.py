@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mv_assets.cli.terminal import usable
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 
@@ -36,6 +37,10 @@ class _Commands(click.Group):
 
     A command's module is loaded when it is called: `status` should not wait for what only `plan` needs.
     """
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        with usable():
+            return super().main(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -75,7 +80,8 @@ Examples:
     "file",
     envvar="MV_ASSETS_PROJECT",
     type=click.Path(path_type=Path),
-    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's.",
+    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's, which is "
+    "written to .mv_assets on first use.",
 )
 @click.pass_context
 def main(ctx: click.Context, file: Path | None) -> None:

@@ -7,7 +7,9 @@ import click
 from mv_assets.cli import show
 from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
+from mv_assets.clock import clock
 from mv_assets.errors import NotInForce
+from mv_assets.refresh.scope import uncovered
 
 
 @click.command(epilog="Example: mv-assets mark trips_daily --from 2024-01-01 --to 2024-01-31")
@@ -27,7 +29,10 @@ def mark(
     extend: bool,
     as_json: bool,
 ) -> None:
-    """Mark a whole view, a range or one bucket STALE: it is computed again, changed or not."""
+    """Mark a whole view, a range or one bucket STALE: it is computed again, changed or not.
+
+    The next refresh, or the sensor, computes it.
+    """
     session: Session = ctx.obj
     catalog = session.catalog()
     found = catalog.view(view)
@@ -37,7 +42,7 @@ def mark(
         if view in store.views() and found.definition not in store.history(view):
             # A mark is no place to take over a view, and all its buckets, by the way.
             raise NotInForce(view, found.definition, store.pulse(view).header.definition)
-        manager.declare(found.declaration)
+        uncovered(manager, found, buckets or (), clock(), extend=extend)
         marked = manager.force(found.declaration, buckets, reason, extend=extend)
     if as_json:
         print_json({"view": view, "marked": [found.buckets.key(start) for start in marked]})

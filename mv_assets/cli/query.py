@@ -54,7 +54,7 @@ Examples:
     "--file", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="The query is in this file."
 )
 @click.option(
-    "--format", "form", type=click.Choice(list(FORMATS)), help="json: an object a line.  [default: table]"
+    "--format", "form", type=click.Choice(list(FORMATS)), help="json: one object per line.  [default: table]"
 )
 @click.option(
     "--output",

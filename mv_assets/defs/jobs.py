@@ -84,11 +84,12 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _open(deployment, context) as project:
-            buckets = between(view, config.first or None, config.last or None, deployment.now())
+            now = deployment.now()
+            buckets = between(view, config.first or None, config.last or None, now)
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
                 project.engine.check()
-            prepare(project.manager, view, buckets, force=config.force, extend=config.extend)
+            prepare(project.manager, view, buckets, now, force=config.force, extend=config.extend)
             scope = Scope.of(view, buckets, config.max_bytes)
             reports = Refresher(project, scope).run([view.name])
             for report in reports:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY, HOUR, Buckets
@@ -69,7 +70,14 @@ def correct(demo: Demo, now: int, chance: np.random.Generator) -> Happened:
     """Somebody finds that fares were wrong, and rewrites a file."""
     file = _some_file(demo, now, chance)
     factor = float(chance.uniform(1.05, 1.25))
-    write(corrected(pq.read_table(file.path, partitioning=None), factor), file.path)
+    try:
+        content = corrected(pq.read_table(file.path, partitioning=None), factor)
+    except (pa.ArrowException, KeyError, OSError) as error:
+        why = str(error).split("\n", 1)[0]
+        raise DemoRefused(
+            f"{file.path} can't be read as a file of trips ({why}); delete it, then try again"
+        ) from error
+    write(content, file.path)
     return Happened(
         (file.name,),
         file.start,

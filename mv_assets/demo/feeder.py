@@ -59,17 +59,18 @@ def feed(
     clock: Callable[[], int],
     wait: Callable[[float], bool],
     chance: np.random.Generator,
-    failed: Callable[[OSError], None],
+    failed: Callable[[Exception], None],
 ) -> None:
     """Add a file every few seconds, until `wait` says that it is time to stop.
 
     A stretch in which nobody fed, as while the machine slept, is caught up with first.
     """
-    since = reached(demo)
+    since: int | None = None
     while True:
         try:
+            since = reached(demo) if since is None else since
             since = _step(demo, clock(), since, chance)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the demo must not stop without a word
             failed(error)
         if wait(PAUSE_S):
             return

@@ -7,10 +7,12 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mv_assets.engine.proxies import LOCAL, direct
 from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
 from mv_assets.project.values import connect_address
@@ -38,6 +40,8 @@ _WITHOUT_JAVA = re.compile(
 )
 # A Connect server that is there already, which `mv-assets dev` names to all that it starts.
 REMOTE = "MV_ASSETS_SPARK_REMOTE"
+# With these pyspark would take another Spark for the one that a project declares.
+OTHERS = ("SPARK_REMOTE", "SPARK_API_MODE")
 
 
 def start(declared: Spark) -> SparkSession:
@@ -53,7 +57,18 @@ def start(declared: Spark) -> SparkSession:
         return attached(warm, patience_s=_RESTARTS_WITHIN_S)
     if declared.remote is not None:
         return attached(declared.remote)
-    return started(declared.master or "local[*]", declared.conf)
+    with _without(OTHERS):
+        return started(declared.master or "local[*]", declared.conf)
+
+
+@contextmanager
+def _without(variables: Sequence[str]) -> Iterator[None]:
+    """The environment, of this process and of what it starts, without some variables for a while."""
+    taken = {name: os.environ.pop(name) for name in variables if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 def is_local(declared: Spark) -> bool:
@@ -148,6 +163,9 @@ def attached(remote: str, patience_s: float = 0) -> SparkSession:
             if time.monotonic() >= until:
                 raise EngineUnavailable(f"no Connect server answers at {host}:{port} ({error})") from error
         time.sleep(0.5)
+    if host in LOCAL:
+        # What just answered gRPC would ask a proxy for.
+        os.environ.update(direct(os.environ))
     return SparkSession.builder.remote(remote).getOrCreate()
 
 

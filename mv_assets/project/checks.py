@@ -11,6 +11,7 @@ from typing import Any
 
 from mv_assets.errors import Mistake
 from mv_assets.project.models import MaterializedView
+from mv_assets.project.reserved import CHECKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def check(tables: Sequence[Sketch], views: Sequence[Sketch]) -> list[Mistake]:
     """All mistakes between declarations."""
     return [
         *_duplicates(tables, views),
+        *_checks(tables, views),
         *(mistake for view in views for mistake in _references(view, tables, views)),
         *_circles(views),
     ]
@@ -66,6 +68,15 @@ def _duplicates(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[M
         if count > 1:
             kind = "views" if any(view.name == name for view in views) else "tables"
             what = f"{count} tables or views are called {name}; give each a name of its own"
+            yield Mistake(f"{kind}.{name}.name", what)
+
+
+def _checks(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[Mistake]:
+    """Dagster would refuse a name that the check of a view has there."""
+    taken = {f"{view.name}_{name}": f"check {name} of view {view.name}" for view in views for name in CHECKS}
+    for kind, sketches in (("tables", tables), ("views", views)):
+        for name in dict.fromkeys(sketch.name for sketch in sketches if sketch.name in taken):
+            what = f"in Dagster {name} is the {taken[name]}; choose another name"
             yield Mistake(f"{kind}.{name}.name", what)
 
 

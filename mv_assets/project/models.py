@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mv_assets.buckets import Buckets
-from mv_assets.project.values import BucketWidth, ConnectUrl, Count, Duration, Name, Start, StateUrl, Text
+from mv_assets.project.values import (
+    BucketWidth,
+    ConnectUrl,
+    Count,
+    Duration,
+    Name,
+    Owner,
+    OwnName,
+    Start,
+    StateUrl,
+    Text,
+)
 
 _ZONE = "spark.sql.session.timeZone"
 
@@ -29,7 +40,7 @@ def _written(text: str) -> Any:
 
 
 class _Table(_Declared):
-    name: Name
+    name: OwnName
     """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
     time_column: Text | None = None
     """Column that places a row in time; a table without one is a dimension."""
@@ -53,7 +64,7 @@ class ParquetTable(_Table):
     """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
 
     format: Literal["parquet"] = "parquet"
-    """parquet is what a table is if nothing else is said."""
+    """The default is parquet."""
     path: Text
     """Folder or URI; a relative path starts at the project file's folder."""
     files: Text = "*"
@@ -70,7 +81,7 @@ class DeltaTable(_Table):
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
     storage_options: dict[str, str] = {}
-    """Access to an object store."""
+    """Access to an object store, as the deltalake library takes it."""
 
 
 class IcebergTable(_Table):
@@ -81,7 +92,7 @@ class IcebergTable(_Table):
     path: Text | None = None
     """Location of the table, or its metadata file."""
     catalog: dict[str, str] | None = None
-    """Properties of the catalog, instead of a path."""
+    """Properties of the catalog, as pyiceberg takes them; with `identifier`, instead of a path."""
     identifier: Text | None = None
     """Name of the table in the catalog: namespace.table."""
     reader: Literal["files", "spark"] = "files"
@@ -107,7 +118,7 @@ Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator=
 class MaterializedView(_Declared):
     """A query over a base table whose answer is kept, bucket by bucket."""
 
-    name: Name
+    name: OwnName
     """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
     base: Name
     """The table, or another view, whose rows are put in buckets."""
@@ -120,7 +131,7 @@ class MaterializedView(_Declared):
     bucket: BucketWidth
     """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
     start: Start
-    """Coverage begins here."""
+    """The first bucket; earlier data is not computed."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
     max_staleness: Duration | None = None
@@ -128,14 +139,14 @@ class MaterializedView(_Declared):
     stall_after: Duration = _written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
-    """So many neighbouring buckets are computed together, at most."""
+    """The most neighbouring buckets that are computed together."""
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
     merge_floats: bool = False
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
-    owners: tuple[Text, ...] = ()
+    owners: tuple[Owner, ...] = ()
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
     @model_validator(mode="after")

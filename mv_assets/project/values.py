@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
 from mv_assets.errors import BucketError, StateError
+from mv_assets.project.reserved import NAMES, is_owner, whose
 from mv_assets.state_url import state_url
 
 _UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
@@ -22,6 +23,9 @@ _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
 _MOST_DIGITS = 30
 _CONNECT_PORT = 15002
+# Dagster writes earlier years, and weeks that begin in them, with three digits, and needs a bucket after any.
+_FIRST_YEAR, _LAST_YEAR = 1001, 9998
+EARLIEST = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 # A name or an address; what else would stand there by mistake may be a token.
 _HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
 
@@ -42,6 +46,19 @@ def _name(value: Any) -> str:
             f"{value!r} is not a name; use lower-case letters, digits and underscores, at most "
             f"{_LONGEST_NAME}, a letter first"
         )
+    return value
+
+
+def _own_name(value: Any) -> str:
+    name = _name(value)
+    if (taken := whose(name)) is not None:
+        raise ValueError(f"{name!r} is {taken}; choose another name")
+    return name
+
+
+def _owner(value: str) -> str:
+    if not is_owner(_text(value)):
+        raise ValueError(f"{value!r} is no owner to Dagster; write an e-mail address or team:NAME")
     return value
 
 
@@ -67,8 +84,14 @@ def _start(value: Any) -> int:
     try:
         when = when.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{value} lies outside the years 1 to 9999 in UTC") from None
+        raise ValueError(_beyond(value)) from None
+    if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+        raise ValueError(_beyond(value))
     return (when - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _beyond(value: datetime) -> str:
+    return f"{value} lies outside the years {_FIRST_YEAR} to {_LAST_YEAR} in UTC; is the year right?"
 
 
 def _count(value: Any) -> Any:
@@ -126,6 +149,12 @@ def _connect_url(value: str) -> str:
 
 
 Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
+OwnName = Annotated[
+    str,
+    BeforeValidator(_own_name),
+    Field(json_schema_extra={"pattern": _NAME, "not": {"enum": sorted(NAMES)}}),
+]
+Owner = Annotated[str, AfterValidator(_owner), Field(json_schema_extra={"minLength": 1})]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
 ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mv_assets.errors import BucketError, OutOfCoverage
+from mv_assets.refresh.bounds import check_extension, check_range, check_start
 from mv_assets.state.manager import PartitionManager
 from mv_assets.views.view import View
 
@@ -34,7 +35,8 @@ def between(view: View, first: str | None, last: str | None, now: int) -> list[i
     """The buckets from the first to the last, both by their keys; None, the whole view, without any.
 
     Raises:
-        BucketError: a key names no bucket, they are in the wrong order, or the last lies in the future.
+        BucketError: a key names no bucket, they are in the wrong order or too many, or the last lies in the
+            future.
 
     """
     if first is None and last is None:
@@ -47,26 +49,52 @@ def between(view: View, first: str | None, last: str | None, now: int) -> list[i
     if end > now:
         # Forced, it would be STALE until its time comes.
         raise BucketError(f"bucket {key(end)} lies in the future; name one that has begun")
+    check_range(view, start, view.buckets.next(end))
     return list(view.buckets.between(start, view.buckets.next(end)))
 
 
 def prepare(
-    manager: PartitionManager, view: View, buckets: Sequence[int] | None, *, force: bool, extend: bool
+    manager: PartitionManager,
+    view: View,
+    buckets: Sequence[int] | None,
+    now: int,
+    *,
+    force: bool,
+    extend: bool,
 ) -> None:
     """Mark what is to be computed whatever its state, or lies before the view's coverage.
 
     Raises:
+        ExtendedTooFar: with `extend`, far more would be covered than anybody would mean.
         OutOfCoverage: a bucket lies before the view's start and `extend` is not given.
+        TooManyBuckets: no look would get through all that is declared or would be covered.
 
     """
     if buckets is None and not force:
         return
-    start = manager.declare(view.declaration).start
-    before = [each for each in buckets or () if each < start]
-    if before and not extend:
-        key = view.buckets.key
-        raise OutOfCoverage(view.name, key(before[0]), key(start))
+    before = uncovered(manager, view, buckets or (), now, extend=extend)
     if force:
         manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
     elif before:
         manager.force(view.declaration, before, "the coverage was extended", extend=True)
+
+
+def uncovered(
+    manager: PartitionManager, view: View, buckets: Sequence[int], now: int, *, extend: bool
+) -> list[int]:
+    """Declare a view, and see which buckets lie before its coverage.
+
+    Raises:
+        ExtendedTooFar: there are some, and far more than anybody would mean.
+        OutOfCoverage: there are some, and the coverage is not to be extended.
+        TooManyBuckets: no look would get through all that is declared or would be covered.
+
+    """
+    check_start(view, view.declared.start, now)
+    start = manager.declare(view.declaration).start
+    before = [each for each in buckets if each < start]
+    if before and not extend:
+        raise OutOfCoverage(view.name, view.buckets.key(before[0]), view.buckets.key(start))
+    if before:
+        check_extension(view, before[0], start, now)
+    return before

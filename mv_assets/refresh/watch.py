@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
-from mv_assets.buckets import iso
-from mv_assets.errors import MvError, TooManyBuckets
+from mv_assets.errors import MvError
 from mv_assets.refresh import consistency, merging, planner
+from mv_assets.refresh.bounds import check_start
 from mv_assets.refresh.maps import Maps
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.outlook import News, Outlook
@@ -22,8 +22,6 @@ from mv_assets.views.view import View
 
 T = TypeVar("T")
 P = ParamSpec("P")
-# Forty years of minutes: more is a start that nobody meant, and no look would get through it.
-_MOST_BUCKETS = 20_000_000
 # The progress of a listing, by the table's name.
 Observer = Callable[[str], Progress]
 
@@ -70,11 +68,7 @@ class Watch:
         return found
 
     def _declared(self, view: View, known: Mapping[str, Pulse] | MvError) -> Pulse:
-        """Before anything is kept of it: coverage that was once declared is never given up."""
-        start, buckets = view.declared.start, view.buckets
-        count = buckets.count(start, self._clock())
-        if count > _MOST_BUCKETS:
-            raise TooManyBuckets(view.name, buckets.width, iso(start), count, _MOST_BUCKETS)
+        check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, _ok(known).get(view.name))
 
     def _outlook(self, view: View, *, whole: bool) -> Outlook:

@@ -812,6 +812,21 @@ def test_mark_before_the_coverage_says_which_option_extends_it(filled: Lake) -> 
     assert "--extend" in filled.refused("mark", "daily", "--bucket", "2023-12-30")
 
 
+def test_mark_with_a_year_that_was_mistyped_extends_nothing(filled: Lake) -> None:
+    rows = filled.rows()
+    said = filled.refused("mark", "daily", "--bucket", "1024-01-01", "--extend")
+    assert "to start at 1024-01-01 instead of 2024-01-01, view 'daily' would get 365,243 more buckets" in said
+    assert "at most 100,000 are added at once; is the year right? if so, declare `start: 1024-01-01`" in said
+    assert filled.rows() == rows
+
+
+def test_mark_declares_no_start_that_nobody_could_look_at(lake: Lake) -> None:
+    lake.view(start="1900-01-01", bucket="1m", sql="SELECT pickup_at AS hour FROM trips")
+    assert "buckets of 1m from its start at 1900" in lake.run("mark", "daily").output
+    with lake.driver() as driver:
+        assert driver.store.views() == []
+
+
 def test_mark_with_extend_covers_what_lies_between(filled: Lake) -> None:
     filled.said("mark", "daily", "--bucket", "2023-12-30", "--extend")
     assert list(states(filled))[:2] == ["2023-12-30", "2023-12-31"]

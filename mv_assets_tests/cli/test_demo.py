@@ -146,6 +146,15 @@ def test_a_late_file_concerns_its_hour_and_then_its_day(town: Town) -> None:
     assert town.todo("trips_daily") == {"OVERWRITE": happened["buckets"]["trips_daily"]}
 
 
+def test_a_file_that_somebody_damaged_by_hand_is_not_corrected(town: Town) -> None:
+    for path in town.demo.trips.rglob("*.parquet"):
+        path.write_bytes(b"no parquet")
+    said = town.refused("demo", "correct")
+    assert "can't be read as a file of trips (" in said
+    assert "Parquet magic bytes not found" in said
+    assert "delete it, then try again" in said
+
+
 def test_a_correction_concerns_the_six_hours_of_its_file(town: Town) -> None:
     happened = town.happen("correct")
     assert len(hours_of(happened)) == 6

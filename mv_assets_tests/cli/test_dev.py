@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from importlib.resources import files
 from io import StringIO
@@ -24,13 +25,14 @@ from dagster._core.instance.ref import InstanceRef
 from rich.console import Console
 
 from mv_assets.cli import main
-from mv_assets.cli.dev import _ui_port
+from mv_assets.cli.dev import _environment, _ui_port
 from mv_assets.cli.serving import dagster, ports, supervisor
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
 from mv_assets.cli.serving.spark import spark_server
+from mv_assets.cli.session import Session
 from mv_assets.errors import (
     HomeInUse,
     HomeUnwritable,
@@ -43,6 +45,7 @@ from mv_assets.project import Spark
 from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 
+NOBODY = "http://127.0.0.1:9"
 NO_SPARK = "spark: {remote: 'sc://127.0.0.1:9'}\n"
 
 
@@ -170,6 +173,35 @@ HTTPServer(("127.0.0.1", int(sys.argv[2])), Answers).serve_forever()
 """
 
 
+@pytest.fixture
+def webserver(tmp_path: Path) -> Iterator[tuple[Child, int]]:
+    """In Dagster's place stands what answers as it does, and its port."""
+    port, environment = free_port(), dict(os.environ)
+    (tmp_path / "starts").write_text("one")
+    command = [sys.executable, "-c", SERVER, str(tmp_path / "starts"), str(port)]
+    child = Child("Dagster", command, environment, tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    child.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while not listens(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    yield child, port
+    child.stop()
+
+
+def test_dagster_is_asked_without_the_proxy_that_the_shell_names(
+    webserver: tuple[Child, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, NOBODY)
+    monkeypatch.setenv("no_proxy", "a.com")
+    assert dagster.loaded(webserver[1]) == dagster.Loaded({})
+    monkeypatch.setenv("MV_ASSETS_HOME", str(tmp_path))
+    # And so are those that Dagster and its runs ask.
+    found = _environment(Session(None), tmp_path / "project.yaml")
+    assert (found["no_proxy"], found["http_proxy"]) == ("a.com,127.0.0.1,localhost", NOBODY)
+
+
 def test_a_dagster_whose_code_is_lost_before_it_is_up_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +246,52 @@ def test_a_spark_that_can_not_start_is_one_sentence(tmp_path: Path) -> None:
     assert "Spark is not available" in running.said()
     assert "install Java 17 or newer, or set JAVA_HOME" in running.said()
     assert "Traceback" not in running.said()
+
+
+def test_what_another_process_says_at_the_port_is_not_dagsters(
+    webserver: tuple[Child, int], tmp_path: Path
+) -> None:
+    """It took the port after `dev` had seen that it was free."""
+    other, port = webserver
+    assert dagster.seen(other, port) == dagster.Loaded({})
+    binds = f"import socket; socket.socket().bind(('127.0.0.1', {port}))"
+    said, command = list[str](), [sys.executable, "-c", f"import time; time.sleep(1); {binds}"]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "its.log", ((signal.SIGTERM, 1.0),))
+    kept = Kept(child, lambda: dagster.seen(child, port) is not None, said.append)
+    with locked(tmp_path) as lock:
+        assert supervisor.Supervisor(kept, port, None, lambda how: said.append(str(how))).run(lock) == 1
+    assert "Dagster ended by itself (exit code 1)" in said[0]
+    assert "Address already in use" in said[1]
+    assert said[2] == f"port {port} is another process's; name another with --port"
+
+
+def test_where_the_system_does_not_say_who_listens_anybody_will_do(
+    webserver: tuple[Child, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.cli.serving.children.sockets", lambda _port: None)
+    assert webserver[0].listens(webserver[1])
+    assert not webserver[0].listens(free_port())
+
+
+def test_a_dagster_that_does_not_come_up_is_shown_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_SILENT_S", 1.0)
+    said, signals = list[str](), supervisor.Signals()
+
+    def say(what: str) -> None:
+        said.append(what)
+        signals.count += "[room]" in what
+
+    command = ["sh", "-c", "echo 'no [room]'; sleep 600"]
+    child = Child("Dagster", command, dict(os.environ), tmp_path / "log", ((signal.SIGTERM, 1.0),))
+    with locked(tmp_path) as lock:
+        kept = Kept(child, lambda: False, say)
+        assert supervisor.Supervisor(kept, free_port(), None, lambda _: None, signals).run(lock) == 0
+    assert said[:2] == [
+        f"[yellow]Dagster is not up after 1 s[/], still waiting; the end of {child.log}:",
+        r"  no \[room]",
+    ]
 
 
 def test_a_dagster_that_ends_by_itself_is_shown_with_what_it_said(tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ def test_help_of_every_command_and_group_has_an_example(names: tuple[str, ...]) 
         assert re.search(rf"mv-assets .*\b{name}\b", example)
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "else the demo's, which is written to .mv_assets on first use"),
+        ("gc", "Of the named views; by default of all, including those no longer in the project."),
+        ("mark", "The next refresh, or the sensor, computes it."),
+        ("adopt", "DEFINITION is the hash that `status` or the error message names."),
+        ("query", "json: one object per line."),
+    ],
+)
+def test_help_answers_what_people_ask_next(command: str, said: str) -> None:
+    output = CliRunner().invoke(main, [*command.split(), "--help"]).output
+    assert said in " ".join(output.split())
+
+
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_help_says_of_a_command_what_it_says_itself(name: str) -> None:
     command: Command = getattr(import_module(f"mv_assets.cli.{name}"), name)

@@ -68,6 +68,8 @@ def test_refresh_view_covers_more_only_if_told_to(office: Make) -> None:
     refused = made.job("refresh_view", view="v", first="1970-01-02")
     assert not refused.success
     assert "1970-01-02" in failure_of(refused)
+    mistyped = made.job("refresh_view", view="v", first="1070-01-02", extend=True)
+    assert "to start at 1070-01-02 instead of 1970-01-03" in failure_of(mistyped)
     assert made.job("refresh_view", view="v", first="1970-01-02", extend=True).success
     made.load()
     made.refinery.write("late.parquet", [day(1)])

@@ -40,8 +40,8 @@ class Time:
         return self.rounds == 0
 
 
-def run(demo: Demo, time: Time, failed: Callable[[OSError], None] | None = None) -> None:
-    def unexpected(error: OSError) -> None:
+def run(demo: Demo, time: Time, failed: Callable[[Exception], None] | None = None) -> None:
+    def unexpected(error: Exception) -> None:
         raise error
 
     chance = np.random.default_rng(7)
@@ -106,16 +106,30 @@ def test_a_clock_that_was_set_back_adds_nothing_twice(demo: Demo) -> None:
 
 def test_the_feeder_survives_a_full_disk(demo: Demo) -> None:
     demo.trips.write_text("no folder")
-    said: list[OSError] = []
+    said: list[Exception] = []
     time = Time(NOON, 4)
 
-    def failed(error: OSError) -> None:
+    def failed(error: Exception) -> None:
         said.append(error)
         if len(said) == 2:
             demo.trips.unlink()
 
     run(demo, time, failed)
     assert len(said) == 2
+    assert len(in_time(demo)) >= 1
+
+
+def test_the_feeder_survives_what_nobody_thought_of(demo: Demo) -> None:
+    """A clock before the year 1 is one such thing: Python has no date for it."""
+    said: list[Exception] = []
+    time = Time(-(10**14), 2)
+
+    def failed(error: Exception) -> None:
+        said.append(error)
+        time.now = NOON
+
+    run(demo, time, failed)
+    assert [type(error) for error in said] == [ValueError]
     assert len(in_time(demo)) >= 1
 
 

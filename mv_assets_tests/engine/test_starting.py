@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mv_assets.cli.serving.spark import spark_server
+from mv_assets.engine import starting
 from mv_assets.engine.starting import REMOTE, start, unstarted
 from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
@@ -122,6 +124,22 @@ def test_of_all_else_the_first_line_that_is_more_than_chatter_is_shown(lines: li
     found = unstarted(lines, Path("spark.log"))
     assert not isinstance(found, NoJava)
     assert str(found) == str(EngineUnavailable(f"{why} (its log is spark.log)"))
+
+
+def test_a_spark_of_our_own_is_not_taken_for_the_one_that_the_shell_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyspark would refuse to start one as soon as it finds another named."""
+    names, found = {"SPARK_REMOTE", "SPARK_API_MODE"}, list[str]()
+    monkeypatch.delenv(REMOTE, raising=False)
+    for name in names:
+        monkeypatch.setenv(name, "sc://elsewhere")
+    monkeypatch.setattr(starting, "started", lambda *_: found.extend(names & os.environ.keys()))
+    start(Spark())
+    assert found == []
+    assert [os.environ[name] for name in names] == ["sc://elsewhere"] * 2
+    environment = spark_server(Spark(), 1, os.environ, tmp_path, ()).environment
+    assert not names & environment.keys()
 
 
 def test_a_warm_spark_with_a_wrong_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,36 @@ def test_a_pipe_that_does_not_know_a_names_letters_gets_them_another_way(lake: L
     assert [(each.returncode, each.stderr) for each in done] == [(0, ""), (0, "")]
     assert r"\U0001f600 \xfc" in done[0].stdout
     assert json.loads(done[1].stdout)["added"][0]["name"] == f"{EVIL}.parquet"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [("status", ""), ("status --json", "1"), ("--help", "")]
+)
+def test_an_output_that_is_full_is_one_sentence(lake: Lake, arguments: str, unbuffered: str) -> None:
+    done = shell(lake, f"{arguments} > /dev/full", PYTHONUNBUFFERED=unbuffered)
+    said = "the output can't be written: No space left on device; make room, or send it elsewhere\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_an_output_that_is_closed_is_no_mistake(lake: Lake) -> None:
+    done = shell(lake, "status --json >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_a_width_shows_all(lake: Lake) -> None:
+    assert "1d buckets of trips" in shell(lake, "status", COLUMNS="0").stdout
+
+
+def shell(lake: Lake, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command as somebody types it."""
+    program = f"{sys.executable} -c 'from mv_assets.cli import main; main()'"
+    return subprocess.run(  # noqa: S603 - our own command
+        ["sh", "-c", f"{program} {command}"],  # noqa: S607
+        env={**os.environ, "MV_ASSETS_PROJECT": str(lake.file), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_key_of_a_project_file_forges_no_line(lake: Lake) -> None:

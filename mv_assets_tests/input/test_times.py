@@ -110,10 +110,10 @@ def test_a_start_with_more_buckets_than_anybody_could_look_at_is_refused_before_
 ) -> None:
     store = Store(f"sqlite:///{tmp_path}/state.db")
     raw = "SELECT at AS hour, x FROM events"
-    lake = Lake(tmp_path, store, [view(sql=raw, bucket="30m", start="0001-01-01"), view("w")])
+    lake = Lake(tmp_path, store, [view(sql=raw, bucket="15m", start="1001-01-01"), view("w")])
     lake.days(0, 1)
     with pytest.raises(
-        TooManyBuckets, match=r"'v' has \d\d,\d{3},\d{3} buckets of 30m from its start at 0001"
+        TooManyBuckets, match=r"'v' has \d\d,\d{3},\d{3} buckets of 15m from its start at 1001"
     ):
         lake.look()
     assert lake.planned("w") == [("APPEND", [0, 1])]

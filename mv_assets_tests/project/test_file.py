@@ -220,7 +220,7 @@ def test_a_missing_file_is_named(file: Path) -> None:
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match="can't be read: Is a directory"):
+    with pytest.raises(ProjectError, match="it is a folder; name the file in it"):
         read(tmp_path, {})
 
 
@@ -265,6 +265,42 @@ def test_control_characters_are_refused_in_one_line(file: Path, text: str) -> No
 )
 def test_a_tagged_value_that_is_none_of_its_kind_is_a_mistake_of_its_line(file: Path, value: str) -> None:
     assert wrong(file, f"state: sqlite:///x\nwarehouse: {value}\n")[0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            view(name="type"),
+            "line 5, views.type.name: 'type' is a word that Dagster or Python keeps for itself",
+        ),
+        (view(name="class"), "line 5, views.class.name: 'class' is a word that Dagster or Python keeps"),
+        (view(name="drop_view"), "line 5, views.drop_view.name: 'drop_view' is the name of a job or op of"),
+        ("tables: [{name: input, path: x}]\n", "line 1, tables.input.name: 'input' is a word that Dagster"),
+        (
+            view(owners="[bob]"),
+            "line 11, views.hourly.owners.0: 'bob' is no owner to Dagster; write",
+        ),
+        (view(start="0001-01-01"), "line 10, views.hourly.start: 0001-01-01 00:00:00+00:00 lies outside the"),
+        (view(start="9999-12-01"), "line 10, views.hourly.start: 9999-12-01 00:00:00+00:00 lies outside the"),
+    ],
+)
+def test_what_dagster_would_refuse_the_project_for_is_a_mistake_of_its_line(
+    file: Path, text: str, said: str
+) -> None:
+    assert said in str(only(file, text))
+
+
+def test_a_name_that_a_check_of_a_view_has_in_dagster_is_a_mistake(file: Path) -> None:
+    other = HOURLY.replace("name: hourly", "name: hourly_fresh")
+    text = f"tables:\n{TRIPS}  - {{name: hourly_matches_base, path: x}}\nviews:\n{HOURLY}{other}"
+    table, second = map(str, wrong(file, text))
+    assert table.startswith(
+        "line 3, tables.hourly_matches_base.name: in Dagster hourly_matches_base is the check"
+    )
+    assert second.startswith(
+        "line 11, views.hourly_fresh.name: in Dagster hourly_fresh is the check fresh of view"
+    )
 
 
 @pytest.mark.parametrize("value", ["2024-02-30", "2024-13-01", "2024-01-01T00:00:00+99:00"])

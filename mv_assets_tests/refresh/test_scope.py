@@ -7,6 +7,7 @@ import pytest
 from mv_assets.errors import BucketError
 from mv_assets.project import ParquetTable, Project
 from mv_assets.project.file import Draft
+from mv_assets.refresh import bounds
 from mv_assets.refresh.scope import Scope, between
 from mv_assets.views.catalog import prepare
 from mv_assets.views.view import View
@@ -49,6 +50,7 @@ def test_buckets_are_named_by_the_first_and_the_last(
         ("1970-01-03", "1970-01-02", "the last bucket 1970-01-02 lies before the first, 1970-01-03"),
         ("1970-01-05", None, "bucket 1970-01-05 lies in the future"),
         ("1970-01-02", "9999-12-31", "bucket 9999-12-31 lies in the future"),
+        ("0999-12-31", None, "bucket 0999-12-31 lies before 1001-01-01T00:00:00Z, where no view can start"),
         ("", None, "'' is not a bucket"),
         ("1970-01-02", "soon", "'soon' is not a bucket"),
     ],
@@ -56,3 +58,11 @@ def test_buckets_are_named_by_the_first_and_the_last(
 def test_what_can_not_be_computed_is_refused(daily: View, first: str, last: str | None, said: str) -> None:
     with pytest.raises(BucketError, match=said):
         between(daily, first, last, NOW)
+
+
+def test_a_range_that_nobody_could_look_at_is_refused_before_it_is_counted_out(
+    daily: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "_MOST_BUCKETS", 1_000)
+    with pytest.raises(BucketError, match="from bucket 1960-01-01 on these are 3,656 buckets; is the year"):
+        between(daily, "1960-01-01", "1970-01-03", NOW)

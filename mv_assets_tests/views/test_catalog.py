@@ -63,7 +63,7 @@ class Lake:
         return path
 
     def load(self) -> Catalog:
-        return load(self.file, schemas=True)
+        return load(self.file, schemas=True, listed=True)
 
     def wrong(self) -> dict[str, str]:
         """What is wrong, by field; every mistake has a line."""
@@ -433,7 +433,7 @@ def view_of(lake: Lake, **fields: Any) -> View:
         {"start": "2020-01-01"},
         {"max_staleness": "1d"},
         {"max_buckets_per_run": 1},
-        {"description": "trips an hour", "owners": ["me"]},
+        {"description": "trips an hour", "owners": ["me@example.com"]},
     ],
     ids=["whitespace", "comments", "case", "buffer", "start", "max_staleness", "max_buckets", "description"],
 )
@@ -635,7 +635,7 @@ def test_the_schema_explains_its_fields() -> None:
     }
     assert [name for name, field in fields.items() if not field.get("description")] == []
     assert "Monday" in fields["MaterializedView.bucket"]["description"]
-    assert "Coverage" in fields["MaterializedView.start"]["description"]
+    assert "The first bucket" in fields["MaterializedView.start"]["description"]
 
 
 def test_the_schema_takes_its_own_defaults() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mv_assets.cli.serving.home import writing
+from mv_assets.cli.serving.ports import listens, sockets
 
 _POLL_S = 0.1
 _DEAD_WITHIN_S = 5.0
@@ -68,6 +69,15 @@ class Child:
         """None while it runs."""
         return None if self._process is None else self._process.poll()
 
+    def listens(self, port: int) -> bool:
+        """Whether it, or what it started, listens there; or anybody, where the system does not say who."""
+        if self._process is None:
+            return False
+        found = sockets(port)
+        if found is None:
+            return listens(port)
+        return bool(found) and any(found & _held(pid) for pid in _living(self._process.pid))
+
     def last_lines(self, count: int = 12) -> list[str]:
         """The end of its log."""
         with suppress(OSError):
@@ -114,11 +124,26 @@ class Child:
 
 
 def _anybody(group: int) -> bool:
-    """Whether more than zombies is left: in a container without an init nobody takes those away."""
+    # Elsewhere than on Linux there is nothing to read.
+    return bool(_living(group)) or not Path("/proc/self/stat").exists()
+
+
+def _living(group: int) -> list[int]:
+    """Who is left of it but for zombies: in a container without an init nobody takes those away."""
+    found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
             state, _parent, its_group = stat.read_text().rpartition(") ")[2].split()[:3]
             if int(its_group) == group and state not in "ZX":
-                return True
-    # Elsewhere than on Linux there is nothing to read.
-    return not Path("/proc/self/stat").exists()
+                found.append(int(stat.parent.name))
+    return found
+
+
+def _held(pid: int) -> set[str]:
+    """What its descriptors stand for."""
+    found = set[str]()
+    with suppress(OSError):
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.add(str(each.readlink()))
+    return found

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
@@ -87,6 +87,11 @@ class Loaded:
     lost: bool = False
 
 
+def seen(child: Child, port: int) -> Loaded | None:
+    """As `loaded`; what another process, which was sooner to take the port, says there is not ours."""
+    return loaded(port) if child.listens(port) else None
+
+
 def loaded(port: int) -> Loaded | None:
     """How loading went; None while nobody answers or it goes on."""
     asked = Request(
@@ -95,7 +100,8 @@ def loaded(port: int) -> Loaded | None:
         {"Content-Type": "application/json"},
     )
     with suppress(URLError, OSError, ValueError, KeyError, TypeError):
-        with urlopen(asked, timeout=_ANSWERS_WITHIN_S) as answer:  # noqa: S310 - the address is ours
+        # No proxy could reach it.
+        with build_opener(ProxyHandler({})).open(asked, timeout=_ANSWERS_WITHIN_S) as answer:
             entries = json.load(answer)["data"]["workspaceOrError"]["locationEntries"]
         if all(entry["loadStatus"] == "LOADED" for entry in entries):
             found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}

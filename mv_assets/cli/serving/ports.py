@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 from mv_assets.errors import NoPort, PortForbidden
 
@@ -11,6 +12,8 @@ LOOPBACK = "127.0.0.1"
 _TRIED = 100
 _LAST = 65_535
 _ANSWERS_WITHIN_S = 0.5
+# The kernel's state of a socket that is listened at.
+_LISTEN = "0A"
 
 
 def free_port(first: int = 0) -> int:
@@ -45,3 +48,20 @@ def listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection((LOOPBACK, port), _ANSWERS_WITHIN_S):
         return True
     return False
+
+
+def sockets(port: int) -> set[str] | None:
+    """Those listened at there, by the names that descriptors have; None if the system does not say."""
+    found: set[str] | None = None
+    # A JVM listens at 127.0.0.1 by its name of version 6.
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            _header, *lines = (Path("/proc/self/net") / table).read_text().splitlines()
+            rows = [line.split() for line in lines]
+            found = found or set()
+            found |= {f"socket:[{row[9]}]" for row in rows if _at(row[1]) == port and row[3] == _LISTEN}
+    return found
+
+
+def _at(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)

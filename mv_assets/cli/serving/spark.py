@@ -11,8 +11,8 @@ from pathlib import Path
 from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
-from mv_assets.cli.serving.ports import LOOPBACK, listens
-from mv_assets.engine.starting import unstarted
+from mv_assets.cli.serving.ports import LOOPBACK
+from mv_assets.engine.starting import OTHERS, unstarted
 from mv_assets.errors import EngineUnavailable
 from mv_assets.project import Spark
 
@@ -43,10 +43,11 @@ def spark_server(
     submit = [str(home / "bin" / "spark-submit"), "--master", declared.master or "local[*]"]
     options = ["--properties-file", str(_written(folder / "spark.properties", settings))]
     named = ["--name", "mv_assets", "--class", _SERVER, "spark-internal"]
+    ours = {name: value for name, value in environment.items() if name not in OTHERS}
     return Child(
         "Spark",
         [*submit, *options, *named],
-        {**environment, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
+        {**ours, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
         folder / "spark.log",
         _WISHES,
         keep,
@@ -77,7 +78,7 @@ class WarmSpark:
 
     def __init__(self, server: Child, port: int, say: Callable[[str], None]) -> None:
         self.address = f"sc://{LOOPBACK}:{port}"
-        self.kept = Kept(server, lambda: listens(port), say)
+        self.kept = Kept(server, lambda: server.listens(port), say)
 
     def check(self) -> None:
         """See how it is doing, and start it again if it is time to.

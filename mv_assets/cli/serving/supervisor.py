@@ -14,9 +14,11 @@ from types import FrameType
 import numpy as np
 from rich.markup import escape
 
-from mv_assets.cli.serving.dagster import Loaded, loaded
+from mv_assets.cli.serving.children import Child
+from mv_assets.cli.serving.dagster import Loaded, seen
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import Lock
+from mv_assets.cli.serving.ports import listens
 from mv_assets.cli.serving.spark import WarmSpark
 from mv_assets.clock import clock
 from mv_assets.demo import Demo
@@ -27,6 +29,8 @@ _LOOK_S = 3.0
 _LOST_S = 12.0
 # And while it starts, what is not there yet is not lost.
 _NEVER_CAME_S = 60.0
+# Twice what a slow machine takes.
+_SILENT_S = 120.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -72,6 +76,7 @@ class Supervisor:
     signals: Signals = field(default_factory=Signals)
     _lost_since: float | None = None
     _look_at: float = 0.0
+    _silent_until: float | None = None
 
     def run(self, lock: Lock) -> int:
         """Start all, and stop all when that is over; the exit code."""
@@ -88,23 +93,41 @@ class Supervisor:
 
     def _watch(self, lock: Lock) -> int:
         announced, child = False, self.dagster.child
+        self._silent_until = time.monotonic() + _SILENT_S
         while not self.signals.asked():
             if self.spark is not None:
                 self.spark.check()
             lock.note(os.getpid(), child.pid, None if self.spark is None else self.spark.kept.child.pid)
             if (code := self.dagster.check()) is not None:
-                self.dagster.say(
-                    f"[bold red]Dagster ended by itself (exit code {code})[/]; the end of {child.log}:"
-                )
-                self.dagster.say(escape("\n".join(f"  {line}" for line in child.last_lines())))
+                self._show_end(child, f"[bold red]Dagster ended by itself (exit code {code})[/]")
+                if listens(self.ui_port):
+                    self.dagster.say(f"port {self.ui_port} is another process's; name another with --port")
                 return 1
             how = self._look_at_code()
             ready = self.dagster.ready and (self.spark is None or self.spark.kept.ready)
             if ready and not announced and how is not None:
                 self.up(how)
                 announced = True
+            if not announced:
+                self._tell_silence()
             time.sleep(_POLL_S)
         return 0
+
+    def _tell_silence(self) -> None:
+        """Once: what should have come up by now, and where to see why it has not."""
+        if self._silent_until is None or time.monotonic() < self._silent_until:
+            return
+        self._silent_until = None
+        for kept in [self.dagster, *([] if self.spark is None else [self.spark.kept])]:
+            if not kept.ready:
+                self._show_end(
+                    kept.child,
+                    f"[yellow]{kept.child.name} is not up after {_SILENT_S:.0f} s[/], still waiting",
+                )
+
+    def _show_end(self, child: Child, what: str) -> None:
+        self.dagster.say(f"{what}; the end of {child.log}:")
+        self.dagster.say(escape("\n".join(f"  {line}" for line in child.last_lines())))
 
     def _look_at_code(self) -> Loaded | None:
         """Every few seconds: what Dagster says of the code. It does not start its process again by itself."""
@@ -112,7 +135,7 @@ class Supervisor:
         if now < self._look_at:
             return None
         self._look_at = now + _LOOK_S
-        how = loaded(self.ui_port)
+        how = seen(self.dagster.child, self.ui_port)
         if how is None or not how.lost:
             self._lost_since = None
         elif self._lost_since is None:
@@ -130,10 +153,11 @@ def feeding(demo: Demo, say: Callable[[str], None]) -> Iterator[None]:
 
     over, told = Event(), set[str]()
 
-    def failed(error: OSError) -> None:
-        if str(error) not in told:
-            told.add(str(error))
-            say(f"[yellow]the demo's feeder can't write ({escape(str(error))})[/]; it goes on trying")
+    def failed(error: Exception) -> None:
+        what = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        if what not in told:
+            told.add(what)
+            say(f"[yellow]the demo's feeder can't write ({escape(what)})[/]; it goes on trying")
 
     options = {"clock": clock, "wait": over.wait, "chance": np.random.default_rng(), "failed": failed}
     thread = Thread(target=feed, args=(demo,), kwargs=options, name="feeder", daemon=True)
