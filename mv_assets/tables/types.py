@@ -38,6 +38,8 @@ _NAMES = {
     "date32[day]": "date",
     "date64[ms]": "date",
 }
+# Bytes to Arrow.
+_TEXTS = frozenset({"Enum", "JSON"})
 _NO_LEAVES: Iterator[pq.ColumnSchema | None] = repeat(None)
 
 
@@ -77,8 +79,12 @@ def _plain(kind: pa.DataType) -> str:
 
 def _stored(column: pq.ColumnSchema | None) -> str | None:
     """The type of a column that to Spark is another than to Arrow."""
-    # The old timestamps have no zone in Arrow, but to Spark they are instants.
-    return "timestamp" if column is not None and column.physical_type == "INT96" else None
+    if column is None:
+        return None
+    if column.physical_type == "INT96":
+        # The old timestamps have no zone in Arrow, but to Spark they are instants.
+        return "timestamp"
+    return "string" if column.physical_type == "BYTE_ARRAY" and str(column.logical_type) in _TEXTS else None
 
 
 _LADDERS = (

@@ -153,3 +153,17 @@ def test_old_timestamps_are_instants_inside_others_too() -> None:
     rows = pa.table({"c": [[{"a": 1, "t": datetime(2024, 1, 1, tzinfo=UTC)}]]})
     kinds = types_of(rows, use_deprecated_int96_timestamps=True, store_schema=False)
     assert kinds == {"c": "array<struct<a:bigint,t:timestamp>>"}
+
+
+def test_an_enum_is_a_string() -> None:
+    data = table_content(pa.table({"a": [b"x"], "s": ["paid"]}), store_schema=False)
+    # No library at hand writes one: the column's converted and logical type, string and enum.
+    as_string, as_enum = b"\x01s\x25\x00\x4c\x1c\x00\x00", b"\x01s\x25\x08\x4c\x4c\x00\x00"
+    assert data.count(as_string) == 1
+    file = pq.ParquetFile(pa.BufferReader(data.replace(as_string, as_enum)))
+    assert str(file.schema.column(1).logical_type) == "Enum"
+    assert types_in(file) == {"a": "binary", "s": "string"}
+
+
+def test_json_is_a_string() -> None:
+    assert types_of(pa.table({"s": pa.array(["{}"], pa.json_())}), store_schema=False) == {"s": "string"}
