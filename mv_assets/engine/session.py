@@ -38,7 +38,8 @@ _FIXED = {
     # A file that should have ids and has none would else be all nulls.
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Times before 1582 are days of the same calendar to Spark as to the look that ranged their files.
+    # Files that do not say their calendar are in the one that the look ranged them by. Those in Spark's old
+    # one, by their own words, are moved all the same: the look refuses them.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",

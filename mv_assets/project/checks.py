@@ -99,6 +99,11 @@ def _references(view: Sketch, tables: Sequence[Sketch], views: Sequence[Sketch])
         elif name not in named:
             close = suggestion(name, list(named))
             yield Mistake(f"{where}.dimensions", f"there is no table {name}; {close}")
+        elif named[name].timed:
+            # A table with times leaves out the files that have none, and a dimension may not.
+            what = f"table {name} has a time_column, but a dimension is joined as a whole"
+            instead = "declare the table once more without one, under another name"
+            yield Mistake(f"{where}.dimensions", f"{what}; {instead}")
 
 
 def _circles(views: Sequence[Sketch]) -> Iterator[Mistake]:

@@ -81,7 +81,7 @@ def _single_rows(asked: Asked, offer: Offer) -> Match:
 
 def _groups(asked: Asked, aggregation: Aggregation, offer: Offer) -> Match:
     over = _Over(offer, asked.time)
-    _refuse_text_of_floats(asked, aggregation)
+    _refuse_unlike_keys(asked, aggregation)
     filters = [each for each in asked.filters if spelled(each) not in offer.conditions]
     return Match(
         offer,
@@ -93,13 +93,17 @@ def _groups(asked: Asked, aggregation: Aggregation, offer: Offer) -> Match:
     )
 
 
-def _refuse_text_of_floats(asked: Asked, aggregation: Aggregation) -> None:
-    """As a key, minus zero is zero, which as text it is not."""
+def _refuse_unlike_keys(asked: Asked, aggregation: Aggregation) -> None:
+    """Values that are one key may still differ: minus zero is zero, and collated strings are alike."""
     of_parts = [each for p in aggregation.partials for each in (p.argument, p.condition) if each is not None]
     for expression in (*asked.filters, *aggregation.keys, *aggregation.extras, *of_parts):
         for column in written_out(expression):
             if asked.kinds.get(spelled(column)) in (None, "float", "double"):
                 raise NotPlain(f"the text of {column.name} is answered by single rows only")
+        for column in expression.find_all(exp.Column):
+            if column is not expression and " collate " in (asked.kinds.get(spelled(column)) or ""):
+                what = f"what is made of {column.name}, a collated string,"
+                raise NotPlain(f"{what} is answered by single rows only")
 
 
 class _Over:

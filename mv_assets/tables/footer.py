@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -20,6 +22,11 @@ _ROWS_AT_ONCE = 1 << 20
 # out so many microseconds later: the years 1820 to 1970 as 2404 to 2554.
 _SIGNLESS = (1 << 64) // 1_000
 _MISREAD = (_SIGNLESS - 150 * 365 * DAY * 1_000, _SIGNLESS + DAY * 1_000)
+# Spark moves the times of files that say they are in its old calendar: before 1900 by their zone, and days
+# only before the calendars met. Since which version they have to say so on their own, and how.
+_SPARK = b"org.apache.spark.version"
+_OLD, _OLD_INT96 = ((3, 0), b"org.apache.spark.legacyDateTime"), ((3, 1), b"org.apache.spark.legacyINT96")
+_MOVED, _MOVED_DAYS = ("1900-01-01", -2_208_988_800_000), ("1582-10-15", -141_427 * DAY)
 Source: TypeAlias = str | pa.NativeFile
 
 
@@ -42,6 +49,7 @@ class _Column:
     name: str
     unit: Unit | Literal["d"]
     signless: bool = False
+    moved: bool = False
 
 
 def extent(source: Source, time: TimeColumn | None) -> Extent:
@@ -94,7 +102,25 @@ def _extent(file: pq.ParquetFile, time: TimeColumn | None) -> Extent:
             bounds = pc.min_max(values)
             first.append(bounds["min"].as_py())
             last.append(bounds["max"].as_py())
-    return Extent(milliseconds(min(first), max(last), column.unit) if first else None, nulls, rows)
+    if not first:
+        return Extent(None, nulls, rows)
+    found = milliseconds(min(first), max(last), column.unit)
+    before, limit = _MOVED_DAYS if column.unit == "d" else _MOVED
+    if found[0] < limit and column.moved and _in_old_calendar(file.metadata.metadata or {}, column):
+        raise Unusable(
+            f"its time column {column.name} has times before {before} in Spark's old calendar, which Spark "
+            "moves when it reads them; rewrite it with Spark 3 or newer"
+        )
+    return Extent(found, nulls, rows)
+
+
+def _in_old_calendar(said: Mapping[bytes, bytes], column: _Column) -> bool:
+    version = re.match(rb"(\d+)\.(\d+)", said.get(_SPARK, b""))
+    if version is None:
+        # Nor does Spark believe the rest then.
+        return False
+    since, key = _OLD_INT96 if column.signless else _OLD
+    return key in said or (int(version[1]), int(version[2])) < since
 
 
 def _numbers(values: pa.Array, column: _Column) -> pa.Array:
@@ -133,7 +159,9 @@ def _find(schema: pq.ParquetSchema, time: TimeColumn) -> _Column:
     if unit is None or time.unit is not None:
         wanted = "an integer" if time.unit is not None else "a date or timestamp"
         raise Unusable(f"its time column {time.name} has type {_type(column)}, not {wanted}")
-    return _Column(column.name, unit, signless=column.physical_type == "INT96")
+    # A time without a zone is in no calendar but this.
+    moved = kind.get("isAdjustedToUTC", True)
+    return _Column(column.name, unit, signless=column.physical_type == "INT96", moved=moved)
 
 
 def _index(schema: pq.ParquetSchema, name: str) -> int | None:

@@ -1,13 +1,16 @@
-"""Arrow's column types in Spark SQL's words."""
+"""Column types of files in Spark SQL's words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from mv_assets.tables.said import NOTHING, Said, said_in
 
 INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
@@ -35,10 +38,33 @@ _NAMES = {
     "date32[day]": "date",
     "date64[ms]": "date",
 }
+# Bytes to Arrow.
+_TEXTS = frozenset({"Enum", "JSON"})
+_NO_LEAVES: Iterator[pq.ColumnSchema | None] = repeat(None)
 
 
-def spark_type(kind: pa.DataType) -> str:
-    """The type under which Spark reads a column of that Arrow type."""
+def spark_type(
+    kind: pa.DataType, leaves: Iterator[pq.ColumnSchema | None] = _NO_LEAVES, said: Said = NOTHING
+) -> str:
+    """The type under which Spark reads a column of that Arrow type.
+
+    `leaves` are the Parquet columns that it is stored in, in their order, and `said` what Spark wrote of it.
+    """
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return f"array<{spark_type(kind.value_type, leaves, said.part('element'))}>"
+    if pa.types.is_map(kind):
+        key = spark_type(kind.key_type, leaves, said.part("key"))
+        return f"map<{key},{spark_type(kind.item_type, leaves, said.part('value'))}>"
+    if pa.types.is_struct(kind):
+        types = [(part.name, spark_type(part.type, leaves, said.field(part.name))) for part in kind]
+        inside = ",".join(f"{field_name(name)}:{each}" for name, each in types)
+        return "variant" if said.is_variant else f"struct<{inside}>"
+    if pa.types.is_dictionary(kind):
+        return spark_type(kind.value_type, leaves, said)
+    return said.of_leaf(_stored(next(leaves)) or _plain(kind))
+
+
+def _plain(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         # Spark refuses to read them.
         return "timestamp_nanos"
@@ -46,17 +72,19 @@ def spark_type(kind: pa.DataType) -> str:
         return "timestamp" if kind.tz is not None else "timestamp_ntz"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field_name(part.name)}:{spark_type(part.type)}' for part in kind)}>"
-    if pa.types.is_dictionary(kind):
-        return spark_type(kind.value_type)
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
     return _NAMES.get(str(kind), str(kind))
+
+
+def _stored(column: pq.ColumnSchema | None) -> str | None:
+    """The type of a column that to Spark is another than to Arrow."""
+    if column is None:
+        return None
+    if column.physical_type == "INT96":
+        # The old timestamps have no zone in Arrow, but to Spark they are instants.
+        return "timestamp"
+    return "string" if column.physical_type == "BYTE_ARRAY" and str(column.logical_type) in _TEXTS else None
 
 
 _LADDERS = (
@@ -82,13 +110,20 @@ def field_name(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
-def spark_types(fields: Iterable[pa.Field]) -> dict[str, str]:
-    return {part.name: spark_type(part.type) for part in fields}
+def spark_types(fields: Iterable[pa.Field], said: Said = NOTHING) -> dict[str, str]:
+    return {part.name: spark_type(part.type, said=said.field(part.name)) for part in fields}
 
 
 def types_in(file: pq.ParquetFile) -> dict[str, str]:
     """The columns of a Parquet file."""
+    fields, said = file.schema_arrow, said_in(file.metadata.metadata)
     columns = [file.schema.column(at) for at in range(len(file.schema.names))]
-    # The old timestamps have no zone in Arrow, but to Spark they are instants.
-    instants = {column.path: "timestamp" for column in columns if column.physical_type == "INT96"}
-    return {name: instants.get(name, kind) for name, kind in spark_types(file.schema_arrow).items()}
+    if len(columns) != sum(_width(part.type) for part in fields):
+        return spark_types(fields, said)
+    leaves = iter(columns)
+    return {part.name: spark_type(part.type, leaves, said.field(part.name)) for part in fields}
+
+
+def _width(kind: pa.DataType) -> int:
+    """How many Parquet columns hold a type."""
+    return sum(_width(kind.field(at).type) for at in range(kind.num_fields)) or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
@@ -13,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mv_assets.query.reading import rows_of
+from mv_assets.refresh.audit import audit
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
 from mv_assets_tests.lake import day, view
@@ -329,3 +332,25 @@ def test_dictionaries_and_binaries_are_plain_values(works: Make) -> None:
     lake.put("0b.parquet", rows_at([0], d="c", b=b"c", f=b"cc"))
     assert lake.outcomes() == {0: ALL}
     assert lake.rows("d", "b", "f") == [("a", b"\0\xff", "6162"), ("b", b"", None), ("c", b"c", "6363")]
+
+
+@pytest.mark.slow
+def test_types_that_only_spark_knows_stay_what_they_are_through_views(works: Make) -> None:
+    sql = "SELECT at AS hour, done - at AS took, s, parse_json(j) AS j FROM events"
+    further = """
+        SELECT date_trunc('day', hour) AS hour, s, max(took) AS took, max(CAST(j AS STRING)) AS j,
+          count_if(took > INTERVAL '1' HOUR) AS long FROM v GROUP BY ALL"""
+    lake = works(view(sql=sql), view("w", sql=further, base="v"))
+    collated = {"name": "s", "type": "string", "metadata": {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}}
+    said = json.dumps({"type": "struct", "fields": [collated]})
+    done = pa.array([day(0, 2), day(1, 0)])
+    rows = rows_at([day(0, 0), 0], done=done, s=pa.array(["x", "X"]), j='{"a": 1}')
+    lake.put("0.parquet", rows.replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": said}))
+    lake.run()
+    [row] = lake.stored("w").drop(["hour", "s"]).to_pylist()
+    assert row == {"took": 2 * 3_600_000_000, "j": '{"a":1}', "long": 1}
+    with ExitStack() as held:
+        kinds = dict(rows_of(lake.open(), held, lake.catalog.views["w"]).dtypes)
+    assert (kinds["took"], kinds["s"]) == ("interval day to second", "string collate UTF8_LCASE")
+    for name in ("v", "w"):
+        assert [found.verdict for found in audit(lake.open(), lake.catalog.views[name], None)] == ["equal"]

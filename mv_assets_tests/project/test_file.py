@@ -406,6 +406,15 @@ def test_a_wrong_field_of_a_view_says_what_would_be_right(
     assert mistake.line == {"name": 5}.get(field, 10 if f" {field}:" in HOURLY else 11)
 
 
+def test_a_dimension_has_no_time_column(file: Path) -> None:
+    timed = view(dimensions="[zones]").replace("data/zones", "data/zones, time_column: closed_at")
+    mistake = only(file, timed)
+    assert mistake.where == "views.hourly.dimensions"
+    assert "table zones has a time_column" in mistake.what
+    again = "  - {name: all_zones, path: data/zones}\nviews:"
+    load(file, timed.replace("[zones]", "[all_zones]").replace("views:", again))
+
+
 @pytest.mark.parametrize(
     ("fields", "where", "shown"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -271,6 +272,27 @@ def test_means_of_decimals_are_rounded_as_spark_rounds_them(refinery: Make) -> N
     answer = asked(lake, "SELECT avg(fare) AS mean FROM events")
     assert answer.served.views
     assert answer.frame.collect()[0].mean == Decimal("21.880062")
+
+
+def test_collated_strings_that_are_one_key_are_told_apart_by_single_rows(unchecked: Make) -> None:
+    lake = unchecked(
+        view(sql="SELECT date_trunc('day', at) AS hour, s, count(*) AS n FROM events GROUP BY ALL")
+    )
+    collated = {"name": "s", "type": "string", "metadata": {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}}
+    said = json.dumps({"type": "struct", "fields": [collated]})
+    for number in range(2):
+        put(lake, f"{number}", number, s=["x", "X", "y"])
+        path = lake.folder / "events" / f"{number}.parquet"
+        rows = pq.read_table(path).replace_schema_metadata(
+            {"org.apache.spark.sql.parquet.row.metadata": said}
+        )
+        pq.write_table(rows, path)
+    lake.run()
+    answer = asked(lake, "SELECT lower(max(s)) AS s, count(*) AS n FROM events GROUP BY s")
+    assert answer.served.views
+    assert sorted(map(tuple, answer.frame.collect())) == [("x", 4), ("y", 2)]
+    answer = asked(lake, "SELECT cast(s AS BINARY) AS s, count(*) AS n FROM events GROUP BY 1")
+    assert "a collated string" in str(answer.served.considered["v"])
 
 
 def test_types_that_are_written_otherwise_than_they_are_read_are_not_matched() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -97,6 +98,26 @@ def test_the_version_changes_with_a_commit_and_with_another_table_in_its_place(
     write_deltalake(root, rows(1))
     versions.add(table().glance().version)
     assert len(versions) == 3
+
+
+def test_the_same_number_after_a_backup_was_restored_is_another_version(root: Path, table: Make) -> None:
+    write_deltalake(root, rows(1))
+    backup = shutil.copytree(root, root.with_name("backup"))
+    write_deltalake(root, rows(2), mode="append")
+    before = table().glance().version
+    shutil.rmtree(root)
+    shutil.copytree(backup, root)
+    write_deltalake(root, rows(2), mode="append")
+    after = table().glance().version
+    assert after.rpartition("@")[2] == before.rpartition("@")[2] == "1"
+    assert after != before
+
+
+def test_a_version_of_which_only_the_checkpoint_is_left_is_listed(root: Path, table: Make) -> None:
+    write_deltalake(root, rows(1))
+    DeltaTable(root).create_checkpoint()
+    (root / "_delta_log" / f"{0:020}.json").unlink()
+    assert ranges(table().glance().listing()) == [(DAY, DAY)]
 
 
 def test_a_glance_lists_the_version_it_saw(root: Path, table: Make) -> None:

@@ -128,6 +128,51 @@ def test_int96_is_floored_and_reaches_from_year_1_to_9999() -> None:
     assert span(YEAR_1, YEAR_9999_END, kind=pa.timestamp("ms"), **options) == (YEAR_1, YEAR_9999_END)
 
 
+VERSION, OLD = "org.apache.spark.version", "org.apache.spark.legacyDateTime"
+MICROS, IN_1899, IN_1582 = pa.timestamp("us", "UTC"), -2_208_988_800_000_001, -141_428
+INT96: Any = {"use_deprecated_int96_timestamps": True}
+
+
+def said(value: int, kind: pa.DataType, keys: dict[str, str], **options: Any) -> tuple[int, int] | None:
+    rows = pa.table({"ts": pa.array([value, 0], kind)}).replace_schema_metadata(keys)
+    return of(table_content(rows, **options)).range
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "keys", "options"),
+    [
+        (IN_1899, MICROS, {VERSION: "2.4.8"}, {}),
+        (IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, {}),
+        (IN_1582, pa.date32(), {VERSION: "2.4.8"}, {}),
+        (IN_1899, MICROS, {VERSION: "3.0.3"}, INT96),
+        (IN_1899, MICROS, {VERSION: "3.5.1", "org.apache.spark.legacyINT96": ""}, INT96),
+    ],
+)
+def test_times_that_spark_would_move_are_refused(
+    value: int, kind: pa.DataType, keys: dict[str, str], options: Any
+) -> None:
+    with pytest.raises(Unusable, match="Spark's old calendar"):
+        said(value, kind, keys, **options)
+    assert said(value + 1, kind, keys, **options) is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "keys", "options"),
+    [
+        (IN_1899, MICROS, {}, {}),
+        (IN_1899, MICROS, {OLD: ""}, {}),
+        (IN_1899, MICROS, {VERSION: "3.0.0"}, {}),
+        (IN_1899, MICROS, {VERSION: "10.0.0"}, {}),
+        (IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, INT96),
+        (IN_1899, pa.timestamp("us"), {VERSION: "3.5.1", OLD: ""}, {}),
+    ],
+)
+def test_times_that_spark_leaves_alone_are_times(
+    value: int, kind: pa.DataType, keys: dict[str, str], options: Any
+) -> None:
+    assert said(value, kind, keys, **options) == (-2_208_988_800_001, 0)
+
+
 def test_all_row_groups_count() -> None:
     assert span(5, 9, 1, 3, kind=pa.timestamp("ms"), row_group_size=1) == (1, 9)
 

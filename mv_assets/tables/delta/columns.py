@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mv_assets.tables.said import Said
 from mv_assets.tables.types import spark_types
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ class DeltaColumns:
     def of(cls, opened: DeltaTable) -> DeltaColumns:
         schema, metadata = opened.schema(), opened.metadata()
         fields = tuple(json.loads(schema.to_json())["fields"])
-        types = spark_types(pa.schema(schema.to_arrow()))
-        # Arrow has no variants: they come as the structs that hold them.
-        types |= {part["name"]: "variant" for part in fields if part["type"] == "variant"}
+        types = spark_types(pa.schema(schema.to_arrow()), Said({"fields": list(fields)}))
         mode = metadata.configuration.get("delta.columnMapping.mode") or "none"
         return cls(fields, types, tuple(metadata.partition_columns), mode)
 

@@ -40,6 +40,8 @@ _UNDERSTOOD = frozenset(
 )
 _UNSUPPORTED = re.compile(r"Feature '([^']+)' is not supported|features required: \[([^\]]+)\]")
 _ABSOLUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
+# As much of a commit as tells it from any other: it names its time, and files that nobody else has.
+_TELLING = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class DeltaFiles:
     def glance(self) -> DeltaGlance:
         with self.readable():
             opened = self._open()
-            glance = DeltaGlance(self, opened, DeltaColumns.of(opened))
+            glance = DeltaGlance(self, opened, DeltaColumns.of(opened), self._last_commit(opened))
             if self.reader == "files":
                 glance.refuse()
         return glance
@@ -79,6 +81,22 @@ class DeltaFiles:
             why = "the deltalake library is not installed: pip install 'mv_assets[delta]'"
             raise TableUnreadable(self.name, self.path, why) from error
         return DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
+
+    def _last_commit(self, opened: DeltaTable) -> str:
+        """A hash of the last commit; of nothing where only a checkpoint is left of it."""
+        try:
+            with self.stored(opened).open_input_file(f"_delta_log/{opened.version():020}.json") as file:
+                said = file.read(_TELLING)
+        except OSError:
+            said = b""
+        return hashlib.blake2b(said, digest_size=8).hexdigest()
+
+    def stored(self, opened: DeltaTable) -> fs.FileSystem:
+        """Where the table's files are, by their paths inside it."""
+        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - an extra
+
+        raw, options = opened._table, dict(self.storage_options)  # noqa: SLF001 - as the library itself
+        return fs.PyFileSystem(DeltaStorageHandler.from_table(raw, options))
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -112,10 +130,12 @@ class DeltaGlance:
     table: DeltaFiles
     opened: DeltaTable
     columns: DeltaColumns
+    commit: str
 
     @property
     def version(self) -> str:
-        return f"{self.opened.metadata().id}@{self.opened.version()}"
+        """With the last commit: a table that was restored from a backup gets the same numbers once more."""
+        return f"{self.opened.metadata().id} {self.commit}@{self.opened.version()}"
 
     def refuse(self) -> None:
         """Refuse what can't be told from the listed files alone."""
@@ -217,10 +237,7 @@ class DeltaGlance:
         if _ABSOLUTE.match(name):
             filesystem, path = fs.FileSystem.from_uri(name)
             return filesystem.open_input_file(path)
-        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - an extra
-
-        raw, options = self.opened._table, dict(self.table.storage_options)  # noqa: SLF001 - as the library itself
-        return fs.PyFileSystem(DeltaStorageHandler.from_table(raw, options)).open_input_file(name)
+        return self.table.stored(self.opened).open_input_file(name)
 
     def _deletes(self) -> dict[str, str]:
         """Which rows are deleted by vectors, as a hash, by their files' URIs."""

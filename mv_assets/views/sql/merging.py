@@ -185,7 +185,7 @@ def _kind(node: exp.Expr, meaning: Meaning) -> str | None:
     if not isinstance(meant, Found) or meant.fields:
         return None
     kind = meant.relation.type_of(meant.column)
-    return None if kind is None else kind.lower().partition("(")[0]
+    return None if kind is None else kind.lower().partition("(")[0].partition(" ")[0]
 
 
 def _followed(
