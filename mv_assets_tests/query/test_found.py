@@ -70,6 +70,15 @@ FROM_VIEWS = [
     "SELECT count(*) FROM events WHERE ok = (ok > no)",
     f"SELECT count(*) FROM events WHERE zone IN ({', '.join(map(str, range(3_000)))})",
 ]
+NESTED = "SELECT date_trunc('hour', at) AS hour, zone, x, s, fs, name, count(*) AS n FROM events GROUP BY ALL"
+OF_NESTED_VALUES = [
+    "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x HAVING e.x > 5",
+    "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x ORDER BY e.x DESC LIMIT 1",
+    "SELECT zone, count(*) AS n FROM events AS n GROUP BY zone ORDER BY n.zone DESC LIMIT 1",
+    "SELECT s AS z, count(*) AS n FROM events GROUP BY s HAVING z.f IS NULL",
+    "SELECT s AS z, count(*) AS n FROM events GROUP BY s ORDER BY z.g DESC, z.f LIMIT 2",
+    "SELECT s AS z, z.f IS NULL AS q, count(*) AS n FROM events GROUP BY s",
+]
 OF_A_WIDER_TYPE = [
     "SELECT cast(x AS STRING) s, count(*) FROM events GROUP BY 1",
     "SELECT count(*) FROM events WHERE cast(x AS STRING) = '1'",
@@ -271,6 +280,28 @@ def test_means_of_decimals_are_rounded_as_spark_rounds_them(refinery: Make) -> N
     answer = asked(lake, "SELECT avg(fare) AS mean FROM events")
     assert answer.served.views
     assert answer.frame.collect()[0].mean == Decimal("21.880062")
+
+
+def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
+    lake = unchecked(view(sql=NESTED))
+    structs = [{"f": 1, "g": 1}, {"f": None, "g": 5}, None, {"f": 2, "g": 0}, {"f": None, "g": 0}]
+    for number in range(2):
+        put(
+            lake,
+            f"{number}",
+            number,
+            zone=pa.array([1, 7, 8, None, 2], pa.int32()),
+            x=[10, 3, 2, 1, 20],
+            s=pa.array(structs, pa.struct([("f", pa.int32()), ("g", pa.int32())])),
+            fs=[[0.0], [-0.0], [1.0], None, [2.0]],
+            name=["1", "01", "1.0", "10", "5"],
+        )
+    lake.run()
+    for text in OF_NESTED_VALUES:
+        asked(lake, text)
+    assert asked(
+        lake, "SELECT s AS z, count(*) AS n FROM events e GROUP BY e.s HAVING z IS NULL"
+    ).served.views
 
 
 def test_types_that_are_written_otherwise_than_they_are_read_are_not_matched() -> None:

@@ -158,6 +158,21 @@ def test_these_are_left_to_spark(expression: str) -> None:
         spelling(expression)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x HAVING e.x > 5",
+        "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x ORDER BY e.x",
+        "SELECT name AS z, count(*) AS n FROM events GROUP BY name HAVING z.f IS NULL",
+        "SELECT name AS z, z.f, count(*) AS n FROM events GROUP BY name",
+    ],
+)
+def test_parts_of_an_output_s_name_are_left_to_spark(text: str) -> None:
+    assert "may be a field" in str(
+        asked_of(statement_of(text, ["events"]), {"events": EVENTS}, TIME).aggregation
+    )
+
+
 @given(
     st.sampled_from(list(BOUNDARIES)[1:]), st.sampled_from(list(BOUNDARIES)[1:]), st.integers(-3_000, 30_000)
 )

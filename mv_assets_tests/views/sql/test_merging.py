@@ -159,6 +159,12 @@ def test_a_key_that_spark_may_take_for_a_column_is_no_output_column(base: Source
     assert kinds(by_hour("payload.z AS z, count(*) AS c", "GROUP BY h, z", UNKNOWN)) == {"c": "count"}
 
 
+def test_a_key_by_a_table_s_name_or_inside_of_an_output_is_not_the_output_of_that_name() -> None:
+    for table, group in (("events e", "zone, e.x"), ("events", "e.x")):
+        sql = f"SELECT date_trunc('hour', at) AS h, zone AS e, count(*) AS n FROM {table} GROUP BY 1, {group}"
+        assert "e.x is a key" in str(merging(sql, UNKNOWN))
+
+
 @pytest.mark.parametrize(
     "item",
     [
