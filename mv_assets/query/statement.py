@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token
 
 from mv_assets.errors import QueryRefused
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import means_rows
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.functions import reads_outside
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
@@ -153,7 +154,7 @@ def _takes_all(node: exp.Expr) -> bool:
     """Whether a part of a query uses columns without naming them."""
     match node:
         case exp.Star():
-            return not isinstance(node.parent, exp.Count)
+            return not means_rows(node)
         case exp.Join():
             return node.method == "NATURAL"
         case exp.TableAlias():

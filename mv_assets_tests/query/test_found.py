@@ -78,6 +78,8 @@ OF_NESTED_VALUES = [
     "SELECT s AS z, count(*) AS n FROM events GROUP BY s HAVING z.f IS NULL",
     "SELECT s AS z, count(*) AS n FROM events GROUP BY s ORDER BY z.g DESC, z.f LIMIT 2",
     "SELECT s AS z, z.f IS NULL AS q, count(*) AS n FROM events GROUP BY s",
+    "SELECT zone, count(* EXCEPT (s)) FROM events GROUP BY zone",
+    "SELECT x, count(*, zone) FROM events GROUP BY x",
 ]
 OF_A_WIDER_TYPE = [
     "SELECT cast(x AS STRING) s, count(*) FROM events GROUP BY 1",

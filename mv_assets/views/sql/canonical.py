@@ -106,7 +106,7 @@ def _check(node: exp.Expr) -> None:
         raise NotPlain(f"`{short(node.sql('spark'))}` is answered by the base table only")
     elif isinstance(node, exp.Literal) and node.is_string and any(odd in node.name for odd in _ODD_TEXT):
         raise NotPlain("text with quotes or backslashes in it is answered by the base table only")
-    elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+    elif isinstance(node, exp.Star) and not means_rows(node):
         raise NotPlain("`*` is answered by the base table only")
     elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
         raise NotPlain("IN (SELECT ...) is answered by the base table only")
@@ -182,10 +182,16 @@ def _simplest(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def means_rows(star: exp.Expr) -> bool:
+    """The star of COUNT(*); in COUNT(* EXCEPT (a)) and COUNT(*, a) it means all columns."""
+    alone = isinstance(star, exp.Star) and not any(star.args.values())
+    return alone and isinstance(star.parent, exp.Count) and not star.parent.expressions
+
+
 def counts_rows(count: exp.Count) -> bool:
     """COUNT(*), or of a number, which is never null."""
     counted = count.this
     while isinstance(counted, exp.Paren):
         counted = counted.this
     number = isinstance(counted, exp.Literal) and not counted.is_string
-    return not count.args.get("expressions") and (isinstance(counted, exp.Star) or number)
+    return means_rows(counted) or (number and not count.expressions)
