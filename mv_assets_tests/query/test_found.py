@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -287,7 +288,7 @@ def test_means_of_decimals_are_rounded_as_spark_rounds_them(refinery: Make) -> N
 def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
     lake = unchecked(view(sql=NESTED))
     structs = [{"f": 1, "g": 1}, {"f": None, "g": 5}, None, {"f": 2, "g": 0}, {"f": None, "g": 0}]
-    for number in range(2):
+    for number in range(3):
         put(
             lake,
             f"{number}",
@@ -301,6 +302,8 @@ def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
     lake.run()
     for text in OF_NESTED_VALUES:
         asked(lake, text)
+    days = (datetime.now(UTC) - day(1)).days
+    asked(lake, f"SELECT count(*) FROM events WHERE at >= current_date() - INTERVAL {days} DAYS 2 HOURS")
     assert asked(
         lake, "SELECT s AS z, count(*) AS n FROM events e GROUP BY e.s HAVING z IS NULL"
     ).served.views

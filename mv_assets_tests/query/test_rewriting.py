@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from mv_assets.buckets import DAY
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.query.asking import asked_of
+from mv_assets.query.folding import without_clock
 from mv_assets.query.matching import Match, match
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.ranges import Range, TimeOf
@@ -171,6 +173,30 @@ def test_parts_of_an_output_s_name_are_left_to_spark(text: str) -> None:
     assert "may be a field" in str(
         asked_of(statement_of(text, ["events"]), {"events": EVENTS}, TIME).aggregation
     )
+
+
+@pytest.mark.parametrize(
+    ("moment", "evaluated"),
+    [
+        ("now() - INTERVAL 7 DAYS", ["NOW() - INTERVAL '7' DAYS"]),
+        ("now() - (INTERVAL 2 DAYS 12 HOURS)", ["NOW() - (INTERVAL '2' DAYS + INTERVAL '12' HOURS)"]),
+        ("now() /* or so */ - INTERVAL 1 DAY", ["NOW() - INTERVAL '1' DAY"]),
+        ("now() - INTERVAL 2 DAYS 12 HOURS", []),
+        ("now() - INTERVAL 2 DAYS 12 HOURS AND at < now() - INTERVAL '2' DAYS + INTERVAL '12' HOURS", []),
+        ("to_date(date_format(now(), 'y-MM-dd'), 'yyyy-MM-dd')", []),
+        ("to_timestamp(date_format(now(), 'y-MM-dd'), 'y-MM-dd')", []),
+    ],
+)
+def test_the_clock_is_read_for_what_sqlglot_writes_as_it_reads_it(moment: str, evaluated: list[str]) -> None:
+    asked = list[str]()
+
+    def evaluate(expressions: Sequence[str]) -> list[tuple[str, str | None]]:
+        asked.extend(expressions)
+        return [("timestamp", "1970-01-02 00:00:00")] * len(expressions)
+
+    statement = statement_of(f"SELECT count(*) FROM events WHERE at >= {moment}", ["events"])
+    assert (without_clock(statement, evaluate) is None) == (not evaluated)
+    assert asked == evaluated
 
 
 @given(
