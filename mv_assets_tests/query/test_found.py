@@ -81,6 +81,7 @@ OF_NESTED_VALUES = [
     "SELECT s AS z, z.f IS NULL AS q, count(*) AS n FROM events GROUP BY s",
     "SELECT zone, count(* EXCEPT (s)) FROM events GROUP BY zone",
     "SELECT x, count(*, zone) FROM events GROUP BY x",
+    "SELECT cast(fs AS STRING), count(*) FROM events GROUP BY 1",
 ]
 OF_A_WIDER_TYPE = [
     "SELECT cast(x AS STRING) s, count(*) FROM events GROUP BY 1",
