@@ -15,7 +15,7 @@ import pytest
 from sqlglot import parse_one
 
 from mv_assets.engine.session import Engine
-from mv_assets.errors import QueryRefused
+from mv_assets.errors import JobFailed, QueryRefused
 from mv_assets.project import Spark
 from mv_assets.query.answering import Answer, Answers, Question
 from mv_assets.query.fitness import Freshness
@@ -298,13 +298,15 @@ def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
             x=[10, 3, 2, 1, 20],
             s=pa.array(structs, pa.struct([("f", pa.int32()), ("g", pa.int32())])),
             fs=[[0.0], [-0.0], [1.0], None, [2.0]],
-            name=["1", "01", "1.0", "10", "5"],
+            name=["1", "01", "1.0", "10", "2020-1-5"],
         )
     lake.run()
     for text in OF_NESTED_VALUES:
         asked(lake, text)
     days = (datetime.now(UTC) - day(1)).days
     asked(lake, f"SELECT count(*) FROM events WHERE at >= current_date() - INTERVAL {days} DAYS 2 HOURS")
+    with pytest.raises(JobFailed):
+        asked(lake, "SELECT to_date(name, 'yyyy-MM-dd'), count(*) FROM events WHERE zone = 2 GROUP BY 1")
     assert asked(
         lake, "SELECT s AS z, count(*) AS n FROM events e GROUP BY e.s HAVING z IS NULL"
     ).served.views

@@ -214,7 +214,9 @@ def _spelled(node: exp.Expr, meaning: Meaning) -> str:
         if there is copy:
             return name
         there.replace(exp.to_identifier(name, quoted=True))
-    return copy.sql("spark", comments=False)
+    # Some formats sqlglot does not write.
+    formats = [str(each.args["format"]) for each in copy.walk() if each.args.get("format")]
+    return " ".join([copy.sql("spark", comments=False), *formats])
 
 
 def _bare(item: exp.Expr) -> exp.Expr:

@@ -183,6 +183,13 @@ def test_a_place_without_an_item_is_for_spark_to_refuse(place: int) -> None:
     assert "no item" in str(by_hour("zone, count(*) AS n", f"GROUP BY h, zone, {place}"))
 
 
+def test_a_date_by_a_format_is_not_the_date_without_it() -> None:
+    dates = "1, to_date(word), to_date(word, 'yyyy-MM-dd')"
+    assert "to_date(word) is a key" in str(
+        by_hour("to_date(word, 'yyyy-MM-dd') AS d, sum(n) AS n", f"GROUP BY {dates}")
+    ).replace("TO_DATE", "to_date")
+
+
 def test_columns_of_one_spelling_are_two() -> None:
     base = Source("events", {"at": "timestamp", "a": "struct<b:int>", "a.b": "int", "n": "int"}, "at")
     assert "is a key" in str(by_hour("`a.b` AS z, sum(n) AS n", "GROUP BY 1, `a.b`, a.b", base))
