@@ -82,6 +82,7 @@ OF_NESTED_VALUES = [
     "SELECT zone, count(* EXCEPT (s)) FROM events GROUP BY zone",
     "SELECT x, count(*, zone) FROM events GROUP BY x",
     "SELECT cast(fs AS STRING), count(*) FROM events GROUP BY 1",
+    "SELECT count(*) FROM events WHERE x < 20 AND +name = '1'",
 ]
 OF_A_WIDER_TYPE = [
     "SELECT cast(x AS STRING) s, count(*) FROM events GROUP BY 1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ from mv_assets.query.statement import statement_of
 from mv_assets.query.truncating import stays_over, truncated_to, without_finer
 from mv_assets.views.catalog import prepare
 from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded, spelled
+from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets_tests.lake import view
@@ -203,6 +204,27 @@ def test_the_clock_is_read_for_what_sqlglot_writes_as_it_reads_it(moment: str, e
     statement = statement_of(f"SELECT count(*) FROM events WHERE at >= {moment}", ["events"])
     assert (without_clock(statement, evaluate) is None) == (not evaluated)
     assert asked == evaluated
+
+
+@pytest.mark.parametrize(
+    ("expression", "refused"),
+    [
+        ("+name > '5'", True),
+        ("name > +zone", True),
+        ("x IN (+zone, 1)", True),
+        ("x BETWEEN 1 AND + 2", True),
+        ("NOT +x = 1", True),
+        ("x ++ zone > 1", True),
+        ("CASE WHEN ok THEN +x END = 1", True),
+        ("x DIV +zone = 1", True),
+        ("x + zone + 10L + 1 > `x`+1.5D + x::int + 1", False),
+        ("(x) + CASE WHEN ok THEN 1 END + 1 > 1", False),
+    ],
+)
+def test_a_sign_before_a_value_is_left_to_spark(expression: str, refused: bool) -> None:  # noqa: FBT001
+    tokens = statement_of(f"SELECT x FROM events WHERE {expression}", ["events"]).tokens
+    with pytest.raises(NotPlain) if refused else nullcontext():
+        refuse_neighbours(tokens)
 
 
 @given(

@@ -53,19 +53,34 @@ _COMPARING = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Like, exp.In, exp.Between, exp.Is,
 )  # fmt: skip
 _TEXTUAL = (exp.Concat, exp.Length, exp.Like, exp.Lower, exp.Substring, exp.Upper)
+# What a value may end with; a word that is also a type or a function's name is taken for none.
+_ENDING = frozenset(
+    {
+        TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
+        TokenType.R_BRACKET, TokenType.END, TokenType.NULL, TokenType.TRUE, TokenType.FALSE,
+        TokenType.CURRENT_DATE, TokenType.CURRENT_TIMESTAMP,
+    }
+)  # fmt: skip
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
 
 def refuse_neighbours(tokens: Sequence[Token]) -> None:
-    """Refuse texts side by side: Spark reads 'it' 's' as its and 'it''s' as it's, sqlglot both as one thing.
+    """Refuse what sqlglot reads otherwise than Spark, as the tokens side by side tell.
+
+    Of texts, Spark reads 'it' 's' as its and 'it''s' as it's, sqlglot both as one thing. Of a text, +name
+    makes a number; sqlglot leaves the sign out.
 
     Raises:
-        NotPlain: there are some.
+        NotPlain: there is some.
 
     """
     kinds = [token.token_type for token in tokens]
     if any(one is other is TokenType.STRING for one, other in pairwise(kinds)):
         raise NotPlain("text with quotes in it is answered by the base table only")
+    for before, one, other in zip((None, *kinds), kinds, kinds[1:], strict=False):
+        # Of a cast, as 10L is one too, the type comes last.
+        if other is TokenType.PLUS and one not in _ENDING and before is not TokenType.DCOLON:
+            raise NotPlain("a plus sign before a value is left to Spark")
 
 
 def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:

@@ -190,6 +190,11 @@ def test_a_date_by_a_format_is_not_the_date_without_it() -> None:
     ).replace("TO_DATE", "to_date")
 
 
+def test_a_text_is_not_the_number_that_a_sign_makes_of_it() -> None:
+    assert "plus sign" in str(by_hour("+word AS w, sum(n) AS n", "GROUP BY 1, word"))
+    assert kinds(by_hour("n + 1 AS w, sum(n) AS n", "GROUP BY 1, 2")) == {"n": "sum"}
+
+
 def test_columns_of_one_spelling_are_two() -> None:
     base = Source("events", {"at": "timestamp", "a": "struct<b:int>", "a.b": "int", "n": "int"}, "at")
     assert "is a key" in str(by_hour("`a.b` AS z, sum(n) AS n", "GROUP BY 1, `a.b`, a.b", base))
