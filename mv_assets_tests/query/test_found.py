@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -311,6 +311,23 @@ def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
     assert asked(
         lake, "SELECT s AS z, count(*) AS n FROM events e GROUP BY e.s HAVING z IS NULL"
     ).served.views
+
+
+def test_columns_come_before_functions_without_parentheses(unchecked: Make) -> None:
+    hours = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY date_trunc('hour', at)"
+    lake = unchecked(view(sql=hours))
+    for number in range(3):
+        columns: dict[str, Any] = {"current_date": [date(2020, 1, 1)] * 3, "all": [1, 2, 2]}
+        put(lake, f"{number}", number, current_user=["me"] * 3, **columns)
+    lake.run()
+    for text, rows in (
+        ("count(*) FROM events WHERE current_date = date'2020-01-01'", [(9,)]),
+        ("current_date, count(*) FROM events GROUP BY 1", [(date(2020, 1, 1), 9)]),
+        ("max(current_user) FROM events", [("me",)]),
+        ("count(*) FROM events GROUP BY all ORDER BY 1", [(3,), (6,)]),
+    ):
+        assert list(map(tuple, asked(lake, f"SELECT {text}").frame.collect())) == rows
+    assert asked(lake, "SELECT count(*) FROM events WHERE at < '1970-01-02'").served.views
 
 
 def test_types_that_are_written_otherwise_than_they_are_read_are_not_matched() -> None:

@@ -91,6 +91,13 @@ def test_a_star_means_all_columns_unless_rows_are_counted(counted: str, takes_al
     assert statement_of(f"SELECT count({counted}) FROM events", KNOWN).takes_all is takes_all
 
 
+def test_words_may_be_names_but_values_are_none() -> None:
+    text = "SELECT Current_Date, 'x', `A b` FROM events WHERE y = 5 GROUP BY ALL"
+    found = statement_of(text, KNOWN).mentioned
+    assert found >= {"current_date", "a b", "y", "all"}
+    assert found.isdisjoint({"x", "5"})
+
+
 def test_deep_questions_are_refused_and_do_not_break() -> None:
     deep = "SELECT " + "(" * 3_000 + "1" + ")" * 3_000 + " FROM events"
     with pytest.raises(QueryRefused):
