@@ -15,7 +15,10 @@ from mv_assets.query.statement import Statement
 from mv_assets.views.sql import Source
 from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.functions import refusal, refused_functions
+from mv_assets.views.sql.functions import BARE, refusal, refused_functions
+
+# To Spark a column comes first, sqlglot makes no columns of them.
+_NO_NAMES = frozenset({"all", *(name for name, kind in BARE.items() if kind is not None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ def asked_of(
     if select.args.get("with_") or len(list(select.find_all(exp.Query))) > 1:
         raise NotPlain("subqueries and WITH are answered by the base table only")
     refuse_neighbours(statement.tokens)
+    known = {name.lower() for each in sources.values() for name in each.columns or ()}
+    for name in sorted(known & statement.mentioned & _NO_NAMES):
+        raise NotPlain(f"{name} is a column here; the base table only answers that")
     read_already = {refusal(name) for name in CLOCK} if by_clock else set()
     refused = [each for each in refused_functions(select, statement.tokens) if each not in read_already]
     if refused:
@@ -76,7 +82,6 @@ def asked_of(
             opaque = str(reason)
     found, filters = range_of(plain, time)
     try:
-        known = {name.lower() for each in sources.values() for name in each.columns or ()}
         aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning, known))
     except NotPlain as reason:
         aggregation = str(reason)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mv_assets.query.statement import Statement
 from mv_assets.views.sql.canonical import replaced
+from mv_assets.views.sql.reading import parse
 
 # From SQL to its type and its value as text, all of them at one moment.
 Evaluate = Callable[[Sequence[str]], Sequence[tuple[str, str | None]]]
@@ -22,13 +23,16 @@ def without_clock(statement: Statement, evaluate: Evaluate) -> Statement | None:
     where = statement.tree.args.get("where")
     if where is None or where.find(exp.Query) or not any(map(_reads_clock, where.walk())):
         return None
-    found = {node.sql("spark"): node for node in _outermost(where)}
-    values = dict(zip(found, evaluate(list(found)), strict=True))
+    outermost = _outermost(where)
+    if not all(map(_reads_back, outermost)):
+        return None
+    found = list(dict.fromkeys(map(_text, outermost)))
+    values = dict(zip(found, evaluate(found), strict=True))
     if any(kind not in _LITERALS or value is None for kind, value in values.values()):
         return None
 
     def literal(node: exp.Expr) -> exp.Expr | None:
-        kind, value = values.get(node.sql("spark"), (None, None))
+        kind, value = values.get(_text(node), (None, None))
         if kind is None or value is None:
             return None
         to = exp.DataType.build(_LITERALS[kind], dialect="spark")
@@ -38,6 +42,21 @@ def without_clock(statement: Statement, evaluate: Evaluate) -> Statement | None:
     tree.set("where", replaced(where, literal))
     # The text stays as it was: what Spark reads as it is written goes by its own clock.
     return dataclass_replace(statement, tree=tree)
+
+
+def _text(node: exp.Expr) -> str:
+    return node.sql("spark", comments=False)
+
+
+def _reads_back(node: exp.Expr) -> bool:
+    """Whether Spark would evaluate what was written.
+
+    Of `- INTERVAL 2 DAYS 12 HOURS` sqlglot makes `- INTERVAL '2' DAYS + INTERVAL '12' HOURS`; formats it
+    writes its own way.
+    """
+    parsed = parse(_text(node))
+    same = not isinstance(parsed, str) and parsed.statement == node
+    return same and not any(each.args.get("format") for each in node.walk())
 
 
 def _outermost(where: exp.Expr) -> list[exp.Expr]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
-from sqlglot import exp
 
 from mv_assets.query.memory import Memory
 from mv_assets.query.offers import Offer, offer_of
@@ -42,7 +41,7 @@ class Knowledge:
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """A table's columns and their types, at least those that the query mentions and a file has."""
-        mentioned = frozenset(name.name.lower() for name in statement.tree.find_all(exp.Identifier))
+        mentioned = statement.mentioned
         key = table, present.version(table), mentioned
         return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
 
@@ -51,7 +50,7 @@ class Knowledge:
         columns = self.columns(table, statement, present)
         if statement.takes_all:
             return columns
-        mentioned = {name.name.lower() for name in statement.tree.find_all(exp.Identifier)}
+        mentioned = statement.mentioned
         time = self._project.catalog.tables[table].time_column
         wanted = {name: kind for name, kind in columns.items() if name.lower() in mentioned}
         # Rows that nothing is asked of still have to be counted.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import QueryRefused
 from mv_assets.views.sql import Source
+from mv_assets.views.sql.canonical import means_rows
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.functions import reads_outside
 from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
@@ -18,6 +20,7 @@ from mv_assets.views.sql.wording import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
 _TABLE_FUNCTIONS = GENERATORS | {"range"}
+_VALUES = (TokenType.STRING, TokenType.NUMBER)
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
     ((exp.Command, exp.DDL, exp.DML, exp.Into), "it changes something; a query only reads"),
     ((exp.QueryTransform,), "TRANSFORM ... USING runs a script"),
@@ -49,6 +52,13 @@ class Statement:
     def takes_all(self) -> bool:
         """Whether columns are used that are not named."""
         return any(map(_takes_all, self.tree.walk()))
+
+    @property
+    def mentioned(self) -> frozenset[str]:
+        """Every word that may be a column's name, in lower case; of some, sqlglot makes no names."""
+        words = (token.text for token in self.tokens if token.token_type not in _VALUES)
+        names = (identifier.name for identifier in self.tree.find_all(exp.Identifier))
+        return frozenset(map(str.lower, chain(words, names)))
 
     def reading(self, relations: Mapping[str, str]) -> str:
         """The text with other relations in place of the tables, which keep their names inside of it."""
@@ -153,7 +163,7 @@ def _takes_all(node: exp.Expr) -> bool:
     """Whether a part of a query uses columns without naming them."""
     match node:
         case exp.Star():
-            return not isinstance(node.parent, exp.Count)
+            return not means_rows(node)
         case exp.Join():
             return node.method == "NATURAL"
         case exp.TableAlias():

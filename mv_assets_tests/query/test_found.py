@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from sqlglot import parse_one
 
 from mv_assets.engine.session import Engine
-from mv_assets.errors import QueryRefused
+from mv_assets.errors import JobFailed, QueryRefused
 from mv_assets.project import Spark
 from mv_assets.query.answering import Answer, Answers, Question
 from mv_assets.query.fitness import Freshness
@@ -70,6 +71,19 @@ FROM_VIEWS = [
     "SELECT cast(x AS STRING), count(*) FROM events GROUP BY 1",
     "SELECT count(*) FROM events WHERE ok = (ok > no)",
     f"SELECT count(*) FROM events WHERE zone IN ({', '.join(map(str, range(3_000)))})",
+]
+NESTED = "SELECT date_trunc('hour', at) AS hour, zone, x, s, fs, name, count(*) AS n FROM events GROUP BY ALL"
+OF_NESTED_VALUES = [
+    "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x HAVING e.x > 5",
+    "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x ORDER BY e.x DESC LIMIT 1",
+    "SELECT zone, count(*) AS n FROM events AS n GROUP BY zone ORDER BY n.zone DESC LIMIT 1",
+    "SELECT s AS z, count(*) AS n FROM events GROUP BY s HAVING z.f IS NULL",
+    "SELECT s AS z, count(*) AS n FROM events GROUP BY s ORDER BY z.g DESC, z.f LIMIT 2",
+    "SELECT s AS z, z.f IS NULL AS q, count(*) AS n FROM events GROUP BY s",
+    "SELECT zone, count(* EXCEPT (s)) FROM events GROUP BY zone",
+    "SELECT x, count(*, zone) FROM events GROUP BY x",
+    "SELECT cast(fs AS STRING), count(*) FROM events GROUP BY 1",
+    "SELECT count(*) FROM events WHERE x < 20 AND +name = '1'",
 ]
 OF_A_WIDER_TYPE = [
     "SELECT cast(x AS STRING) s, count(*) FROM events GROUP BY 1",
@@ -293,6 +307,49 @@ def test_collated_strings_that_are_one_key_are_told_apart_by_single_rows(uncheck
     assert sorted(map(tuple, answer.frame.collect())) == [("x", 4), ("y", 2)]
     answer = asked(lake, "SELECT cast(s AS BINARY) AS s, count(*) AS n FROM events GROUP BY 1")
     assert "a collated string" in str(answer.served.considered["v"])
+
+
+def test_names_and_signs_mean_what_they_mean_to_spark(unchecked: Make) -> None:
+    lake = unchecked(view(sql=NESTED))
+    structs = [{"f": 1, "g": 1}, {"f": None, "g": 5}, None, {"f": 2, "g": 0}, {"f": None, "g": 0}]
+    for number in range(3):
+        put(
+            lake,
+            f"{number}",
+            number,
+            zone=pa.array([1, 7, 8, None, 2], pa.int32()),
+            x=[10, 3, 2, 1, 20],
+            s=pa.array(structs, pa.struct([("f", pa.int32()), ("g", pa.int32())])),
+            fs=[[0.0], [-0.0], [1.0], None, [2.0]],
+            name=["1", "01", "1.0", "10", "2020-1-5"],
+        )
+    lake.run()
+    for text in OF_NESTED_VALUES:
+        asked(lake, text)
+    days = (datetime.now(UTC) - day(1)).days
+    asked(lake, f"SELECT count(*) FROM events WHERE at >= current_date() - INTERVAL {days} DAYS 2 HOURS")
+    with pytest.raises(JobFailed):
+        asked(lake, "SELECT to_date(name, 'yyyy-MM-dd'), count(*) FROM events WHERE zone = 2 GROUP BY 1")
+    assert asked(
+        lake, "SELECT s AS z, count(*) AS n FROM events e GROUP BY e.s HAVING z IS NULL"
+    ).served.views
+
+
+def test_columns_come_before_functions_without_parentheses(unchecked: Make) -> None:
+    hours = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY date_trunc('hour', at)"
+    lake = unchecked(view(sql=hours))
+    for number in range(3):
+        columns: dict[str, Any] = {"current_date": [date(2020, 1, 1)] * 3, "all": [1, 2, 2]}
+        put(lake, f"{number}", number, current_user=["me"] * 3, **columns)
+    lake.run()
+    for text, rows in (
+        ("count(*) FROM events WHERE current_date = date'2020-01-01'", [(9,)]),
+        ("current_date, count(*) FROM events GROUP BY 1", [(date(2020, 1, 1), 9)]),
+        ("max(current_user) FROM events", [("me",)]),
+        ("count(*) FROM events GROUP BY all ORDER BY 1", [(3,), (6,)]),
+    ):
+        assert list(map(tuple, asked(lake, f"SELECT {text}").frame.collect())) == rows
+    assert asked(lake, "SELECT count(*) FROM events WHERE at < '1970-01-02'").served.views
 
 
 def test_types_that_are_written_otherwise_than_they_are_read_are_not_matched() -> None:

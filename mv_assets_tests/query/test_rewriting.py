@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from mv_assets.buckets import DAY
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
 from mv_assets.query.asking import asked_of
+from mv_assets.query.folding import without_clock
 from mv_assets.query.matching import Match, match
 from mv_assets.query.offers import Offer, offer_of
 from mv_assets.query.ranges import Range, TimeOf
@@ -23,7 +26,7 @@ from mv_assets.query.statement import statement_of
 from mv_assets.query.truncating import stays_over, truncated_to, without_finer
 from mv_assets.views.catalog import prepare
 from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded, spelled
+from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.views.sql.columns import Resolver
 from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets_tests.lake import view
@@ -144,6 +147,12 @@ def test_these_do_not(one: str, other: str) -> None:
         "name RLIKE 'a'",
         r"name = 'a\\b'",
         "at + INTERVAL 1 DAY",
+        "to_date(name, 'yyyy-MM-dd')",
+        "to_date(name, 'd/M/y')",
+        "to_timestamp(name, 'yyyy-MM-dd HH:mm:ss')",
+        "date_format(at, 'd/M/y')",
+        "unix_timestamp(name, 'yyyy-MM-dd HH:mm:ss')",
+        "from_unixtime(x, 'yyyy')",
         "x IN (SELECT 1)",
         "EXISTS (SELECT 1)",
         "sum(x) OVER ()",
@@ -156,6 +165,66 @@ def test_these_do_not(one: str, other: str) -> None:
 def test_these_are_left_to_spark(expression: str) -> None:
     with pytest.raises(NotPlain):
         spelling(expression)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x HAVING e.x > 5",
+        "SELECT zone AS e, x, count(*) AS n FROM events e GROUP BY zone, x ORDER BY e.x",
+        "SELECT name AS z, count(*) AS n FROM events GROUP BY name HAVING z.f IS NULL",
+        "SELECT name AS z, z.f, count(*) AS n FROM events GROUP BY name",
+    ],
+)
+def test_parts_of_an_output_s_name_are_left_to_spark(text: str) -> None:
+    assert "may be a field" in str(
+        asked_of(statement_of(text, ["events"]), {"events": EVENTS}, TIME).aggregation
+    )
+
+
+@pytest.mark.parametrize(
+    ("moment", "evaluated"),
+    [
+        ("now() - INTERVAL 7 DAYS", ["NOW() - INTERVAL '7' DAYS"]),
+        ("now() - (INTERVAL 2 DAYS 12 HOURS)", ["NOW() - (INTERVAL '2' DAYS + INTERVAL '12' HOURS)"]),
+        ("now() /* or so */ - INTERVAL 1 DAY", ["NOW() - INTERVAL '1' DAY"]),
+        ("now() - INTERVAL 2 DAYS 12 HOURS", []),
+        ("now() - INTERVAL 2 DAYS 12 HOURS AND at < now() - INTERVAL '2' DAYS + INTERVAL '12' HOURS", []),
+        ("to_date(date_format(now(), 'y-MM-dd'), 'yyyy-MM-dd')", []),
+        ("to_timestamp(date_format(now(), 'y-MM-dd'), 'y-MM-dd')", []),
+    ],
+)
+def test_the_clock_is_read_for_what_sqlglot_writes_as_it_reads_it(moment: str, evaluated: list[str]) -> None:
+    asked = list[str]()
+
+    def evaluate(expressions: Sequence[str]) -> list[tuple[str, str | None]]:
+        asked.extend(expressions)
+        return [("timestamp", "1970-01-02 00:00:00")] * len(expressions)
+
+    statement = statement_of(f"SELECT count(*) FROM events WHERE at >= {moment}", ["events"])
+    assert (without_clock(statement, evaluate) is None) == (not evaluated)
+    assert asked == evaluated
+
+
+@pytest.mark.parametrize(
+    ("expression", "refused"),
+    [
+        ("+name > '5'", True),
+        ("name > +zone", True),
+        ("x IN (+zone, 1)", True),
+        ("x BETWEEN 1 AND + 2", True),
+        ("NOT +x = 1", True),
+        ("x ++ zone > 1", True),
+        ("CASE WHEN ok THEN +x END = 1", True),
+        ("x DIV +zone = 1", True),
+        ("x + zone + 10L + 1 > `x`+1.5D + x::int + 1", False),
+        ("(x) + CASE WHEN ok THEN 1 END + 1 > 1", False),
+    ],
+)
+def test_a_sign_before_a_value_is_left_to_spark(expression: str, refused: bool) -> None:  # noqa: FBT001
+    tokens = statement_of(f"SELECT x FROM events WHERE {expression}", ["events"]).tokens
+    with pytest.raises(NotPlain) if refused else nullcontext():
+        refuse_neighbours(tokens)
 
 
 @given(

@@ -83,6 +83,21 @@ def test_each_table_is_named_once_and_common_table_expressions_are_no_tables() -
     assert sorted(statement_of(text, KNOWN).names) == ["events", "zones"]
 
 
+@pytest.mark.parametrize(
+    ("counted", "takes_all"),
+    [("*", False), ("1", False), ("x", False), ("* EXCEPT (x)", True), ("*, x", True), ("events.*", True)],
+)
+def test_a_star_means_all_columns_unless_rows_are_counted(counted: str, takes_all: bool) -> None:  # noqa: FBT001
+    assert statement_of(f"SELECT count({counted}) FROM events", KNOWN).takes_all is takes_all
+
+
+def test_words_may_be_names_but_values_are_none() -> None:
+    text = "SELECT Current_Date, 'x', `A b` FROM events WHERE y = 5 GROUP BY ALL"
+    found = statement_of(text, KNOWN).mentioned
+    assert found >= {"current_date", "a b", "y", "all"}
+    assert found.isdisjoint({"x", "5"})
+
+
 def test_deep_questions_are_refused_and_do_not_break() -> None:
     deep = "SELECT " + "(" * 3_000 + "1" + ")" * 3_000 + " FROM events"
     with pytest.raises(QueryRefused):

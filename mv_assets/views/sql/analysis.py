@@ -15,6 +15,7 @@ from sqlglot import exp
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
 from mv_assets.views.sql.approximate import approximate_columns
+from mv_assets.views.sql.canonical import NotPlain, refuse_neighbours
 from mv_assets.views.sql.clauses import refused_clauses
 from mv_assets.views.sql.columns import Resolver, output_names
 from mv_assets.views.sql.decomposition import Decomposition
@@ -110,13 +111,19 @@ def _analyse(
         mentioned={table: frozenset(names) for table, names in resolver.mentioned.items()},
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
-        merging=merging_of(
-            select,
-            resolver.meaning,
-            {column for columns in resolver.used.values() for column in columns},
-            aggregates=cut.aggregates,
-        ),
+        merging=_merging(reading, resolver, aggregates=cut.aggregates),
     ), []
+
+
+def _merging(reading: Reading, resolver: Resolver, *, aggregates: bool) -> Merging | str:
+    used = {column for columns in resolver.used.values() for column in columns}
+    try:
+        if aggregates:
+            # Keys that are not the same could look so.
+            refuse_neighbours(reading.tokens)
+    except NotPlain as why:
+        return str(why)
+    return merging_of(reading.select, resolver.meaning, used, aggregates=aggregates)
 
 
 def _unreached(select: exp.Select, resolver: Resolver) -> list[Mistake]:

@@ -57,19 +57,34 @@ _TEXTUAL = (exp.Concat, exp.Length, exp.Like, exp.Lower, exp.Substring, exp.Uppe
 # Types that tell which type a value had before.
 _WRITTEN = exp.DataType.TEXT_TYPES | {exp.DType.BINARY}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]00:00(:00(\.0+)?)?)?")
+# What a value may end with; a word that is also a type or a function's name is taken for none.
+_ENDING = frozenset(
+    {
+        TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN,
+        TokenType.R_BRACKET, TokenType.END, TokenType.NULL, TokenType.TRUE, TokenType.FALSE,
+        TokenType.CURRENT_DATE, TokenType.CURRENT_TIMESTAMP,
+    }
+)  # fmt: skip
 _ODD_TEXT = ("\\", "'", "\n", "\r", "\x00")
 
 
 def refuse_neighbours(tokens: Sequence[Token]) -> None:
-    """Refuse texts side by side: Spark reads 'it' 's' as its and 'it''s' as it's, sqlglot both as one thing.
+    """Refuse what sqlglot reads otherwise than Spark, as the tokens side by side tell.
+
+    Of texts, Spark reads 'it' 's' as its and 'it''s' as it's, sqlglot both as one thing. Of a text, +name
+    makes a number; sqlglot leaves the sign out.
 
     Raises:
-        NotPlain: there are some.
+        NotPlain: there is some.
 
     """
     kinds = [token.token_type for token in tokens]
     if any(one is other is TokenType.STRING for one, other in pairwise(kinds)):
         raise NotPlain("text with quotes in it is answered by the base table only")
+    for before, one, other in zip((None, *kinds), kinds, kinds[1:], strict=False):
+        # Of a cast, as 10L is one too, the type comes last.
+        if other is TokenType.PLUS and one not in _ENDING and before is not TokenType.DCOLON:
+            raise NotPlain("a plus sign before a value is left to Spark")
 
 
 def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:
@@ -89,6 +104,8 @@ def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:
 
 def _column(column: exp.Column, meaning: Meaning) -> exp.Expr:
     meant = meaning.get(id(column))
+    if isinstance(meant, exp.Expr) and len(column.parts) > 1:
+        raise NotPlain(f"{short(column.sql('spark'))} may be a field of an output")
     if isinstance(meant, exp.Expr):
         inner = expanded(meant, meaning)
         return inner if isinstance(inner, (exp.Column, exp.Literal, exp.Paren)) else exp.Paren(this=inner)
@@ -104,11 +121,12 @@ def _check(node: exp.Expr) -> None:
     if isinstance(node, exp.Anonymous):
         if str(node.name).lower() not in _NAMED | _SKETCHES:
             raise NotPlain(f"{str(node.name).lower()}() is answered by the base table only")
-    elif not isinstance(node, _PLAIN):
+    elif not isinstance(node, _PLAIN) or node.args.get("format"):
+        # Formats sqlglot leaves out, or writes its own way.
         raise NotPlain(f"`{short(node.sql('spark'))}` is answered by the base table only")
     elif isinstance(node, exp.Literal) and node.is_string and any(odd in node.name for odd in _ODD_TEXT):
         raise NotPlain("text with quotes or backslashes in it is answered by the base table only")
-    elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+    elif isinstance(node, exp.Star) and not means_rows(node):
         raise NotPlain("`*` is answered by the base table only")
     elif isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
         raise NotPlain("IN (SELECT ...) is answered by the base table only")
@@ -225,8 +243,14 @@ def _simplest(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def means_rows(star: exp.Expr) -> bool:
+    """The star of COUNT(*); in COUNT(* EXCEPT (a)) and COUNT(*, a) it means all columns."""
+    alone = isinstance(star, exp.Star) and not any(star.args.values())
+    return alone and isinstance(star.parent, exp.Count) and not star.parent.expressions
+
+
 def counts_rows(count: exp.Count) -> bool:
     """COUNT(*), or of a number, which is never null."""
     counted = bare(count.this)
     number = isinstance(counted, exp.Literal) and not counted.is_string
-    return not count.args.get("expressions") and (isinstance(counted, exp.Star) or number)
+    return means_rows(counted) or (number and not count.expressions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mv_assets.errors import Mistake
+from mv_assets.views.sql.canonical import means_rows
 
 _LIMIT = "keeps whichever rows come first; remove it, and use WHERE or HAVING"
 _OUTSIDE = "reads or changes something besides the declared tables; remove it"
@@ -56,4 +57,4 @@ def _is_counted(star: exp.Star) -> bool:
     place = star.parent if isinstance(star.parent, exp.Column) else star
     if isinstance(place.parent, exp.Select):
         return isinstance(place.parent.parent, exp.Exists)
-    return place is star and isinstance(star.parent, exp.Count)
+    return means_rows(star)

@@ -207,13 +207,16 @@ def _spelled(node: exp.Expr, meaning: Meaning) -> str:
         if isinstance(meant, Found):
             name = repr((meant.relation.name.lower(), meant.column.lower(), meant.fields))
         elif meant is not None:
-            name = _spelled(_bare(meant), meaning)
+            fields = [part.name.lower() for part in here.parts[1:]]
+            name = ".".join([_spelled(_bare(meant), meaning), *map(repr, fields)])
         else:
             continue
         if there is copy:
             return name
         there.replace(exp.to_identifier(name, quoted=True))
-    return copy.sql("spark", comments=False)
+    # Some formats sqlglot does not write.
+    formats = [str(each.args["format"]) for each in copy.walk() if each.args.get("format")]
+    return " ".join([copy.sql("spark", comments=False), *formats])
 
 
 def _bare(item: exp.Expr) -> exp.Expr:

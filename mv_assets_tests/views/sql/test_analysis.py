@@ -166,6 +166,8 @@ def test_a_select_in_parentheses_is_a_select() -> None:
         (", trips.* FROM trips", "name the columns"),
         (", struct(*) AS s FROM trips", "name the columns"),
         (", count(trips.*) AS s FROM trips GROUP BY 1", "name the columns"),
+        (", count(* EXCEPT (fare)) AS s FROM trips GROUP BY 1", "name the columns"),
+        (", count(*, fare) AS s FROM trips GROUP BY 1", "name the columns"),
         (", z.borough FROM trips CROSS JOIN (SELECT * FROM zones) z", "name the columns"),
         (", default.f(fare) AS x FROM trips", "qualified name"),
     ],

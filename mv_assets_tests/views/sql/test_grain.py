@@ -62,6 +62,13 @@ def test_the_time_column_is_followed_through_an_alias() -> None:
     assert view_of("SELECT pickup_at AS at, date_trunc('hour', at) AS hour FROM trips").grain == "hour"
 
 
+@pytest.mark.parametrize("base", [TRIPS, Source("trips", time_column="pickup_at")])
+def test_what_is_read_of_an_alias_or_of_a_table_of_its_name_is_not_the_time(base: Source) -> None:
+    for table in ("trips", "trips at"):
+        (what,) = whats(f"SELECT pickup_at AS at, at.fare AS hour FROM {table}", base=base)
+        assert "`at.fare` is another column" in what
+
+
 def test_weeks_fit_week_buckets() -> None:
     assert view_of("SELECT date_trunc('week', pickup_at) AS hour FROM trips", bucket="1w").grain == "week"
     assert view_of("SELECT trunc(pickup_at, 'week') AS hour FROM trips", bucket="1w").grain == "week"

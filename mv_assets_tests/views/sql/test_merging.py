@@ -159,6 +159,12 @@ def test_a_key_that_spark_may_take_for_a_column_is_no_output_column(base: Source
     assert kinds(by_hour("payload.z AS z, count(*) AS c", "GROUP BY h, z", UNKNOWN)) == {"c": "count"}
 
 
+def test_a_key_by_a_table_s_name_or_inside_of_an_output_is_not_the_output_of_that_name() -> None:
+    for table, group in (("events e", "zone, e.x"), ("events", "e.x")):
+        sql = f"SELECT date_trunc('hour', at) AS h, zone AS e, count(*) AS n FROM {table} GROUP BY 1, {group}"
+        assert "e.x is a key" in str(merging(sql, UNKNOWN))
+
+
 @pytest.mark.parametrize(
     "item",
     [
@@ -175,6 +181,18 @@ def test_a_group_that_becomes_several_rows_needs_all_files(item: str) -> None:
 @pytest.mark.parametrize("place", [0, 4])
 def test_a_place_without_an_item_is_for_spark_to_refuse(place: int) -> None:
     assert "no item" in str(by_hour("zone, count(*) AS n", f"GROUP BY h, zone, {place}"))
+
+
+def test_a_date_by_a_format_is_not_the_date_without_it() -> None:
+    dates = "1, to_date(word), to_date(word, 'yyyy-MM-dd')"
+    assert "to_date(word) is a key" in str(
+        by_hour("to_date(word, 'yyyy-MM-dd') AS d, sum(n) AS n", f"GROUP BY {dates}")
+    ).replace("TO_DATE", "to_date")
+
+
+def test_a_text_is_not_the_number_that_a_sign_makes_of_it() -> None:
+    assert "plus sign" in str(by_hour("+word AS w, sum(n) AS n", "GROUP BY 1, word"))
+    assert kinds(by_hour("n + 1 AS w, sum(n) AS n", "GROUP BY 1, 2")) == {"n": "sum"}
 
 
 def test_columns_of_one_spelling_are_two() -> None:
