@@ -76,10 +76,16 @@ def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any]
 def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     declared = view.declared
     overlapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
-    # How an asset of the user's own is partitioned is not known here.
-    mapping = None if declared.base in deployment.produced_by else overlapping
-    base = dg.AssetDep(deployment.key_of(declared.base), partition_mapping=mapping)
-    return [base, *(dg.AssetDep(deployment.key_of(name)) for name in declared.dimensions)]
+    mappings: dict[str, dg.PartitionMapping | None] = {
+        declared.base: overlapping,
+        **dict.fromkeys(declared.dimensions),
+    }
+    # How an asset of the user's own is partitioned is not known here: in another time zone, for one, no
+    # partition matches a bucket, and Dagster would fail every run.
+    mappings |= {name: dg.AllPartitionMapping() for name in mappings if name in deployment.produced_by}
+    return [
+        dg.AssetDep(deployment.key_of(name), partition_mapping=mapping) for name, mapping in mappings.items()
+    ]
 
 
 def _description(view: View) -> str:
