@@ -12,7 +12,10 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
 from mv_assets.buckets import DAY, MINUTE
+from mv_assets.project.file import Draft
 from mv_assets.state.model import Attempt
+from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import prepare
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -177,6 +180,41 @@ def test_a_silent_run_whose_attempt_is_alive_is_not_dead(office: Make) -> None:
     made.refinery.manager.register(outlook.view.declaration, attempt)
     made.tick()
     assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_silent_run_over_views_of_two_tables_is_dead_only_if_none_is_worked_on(
+    office: Make, *, alive: bool
+) -> None:
+    made = office(table={"settle": "0s"})
+    also_rides(made)
+    today(made)
+    made.tick()
+    both = [dg.AssetKey("v"), dg.AssetKey("r")]
+    run = queue(
+        made, dg.RunRequest(asset_selection=both, partition_key="1970-01-01"), DagsterRunStatus.STARTED
+    )
+    made.refinery.clock.now += 16 * MINUTE
+    if alive:
+        outlook = made.refinery.look("r")
+        attempt = Attempt("alive", outlook.header.version, outlook.plan().work[0].buckets)
+        made.refinery.manager.register(outlook.view.declaration, attempt)
+    made.tick()
+    expected = DagsterRunStatus.STARTED if alive else DagsterRunStatus.FAILURE
+    assert made.instance.get_run_by_id(run).status is expected  # type: ignore[union-attr]
+
+
+def also_rides(made: Desk) -> None:
+    """A second base table, with a view of its own."""
+    lake = made.refinery
+    lake.write("rides.parquet", through(0), table="rides")
+    rides = lake.project.tables[0].model_copy(update={"name": "rides", "path": str(lake.folder / "rides")})
+    sql = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM rides GROUP BY ALL"
+    tables, views = (*lake.project.tables, rides), (*lake.project.views, view("r", base="rides", sql=sql))
+    lake.project = lake.project.model_copy(update={"tables": tables, "views": views})
+    lake.catalog = prepare(Draft("test", lake.project), schemas=False)
+    lake.tables["rides"] = open_table(lake.catalog.tables["rides"], lake.store.database, lake.clock)
+    made.load()
 
 
 def test_a_broken_table_is_an_error_of_its_views_only(office: Make) -> None:

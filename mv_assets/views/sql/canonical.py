@@ -85,6 +85,8 @@ def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:
 
 def _column(column: exp.Column, meaning: Meaning) -> exp.Expr:
     meant = meaning.get(id(column))
+    if isinstance(meant, exp.Expr) and len(column.parts) > 1:
+        raise NotPlain(f"{short(column.sql('spark'))} may be a field of an output")
     if isinstance(meant, exp.Expr):
         inner = expanded(meant, meaning)
         return inner if isinstance(inner, (exp.Column, exp.Literal, exp.Paren)) else exp.Paren(this=inner)

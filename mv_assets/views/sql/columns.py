@@ -170,6 +170,9 @@ class Resolver:
         parts = [part.name for part in column.parts]
         self._mention(parts, scope)
         alias = aliases.get(parts[0].lower())
+        if not aliases_first and _is_qualified(parts, scope):
+            # Before fields of an output Spark takes columns of a table; in HAVING and ORDER BY it depends.
+            alias = None
         around: Scope | None = scope
         found = [] if alias is not None and aliases_first else scope.find(parts)
         if alias is not None and not any(one.sure for one in found):
@@ -227,6 +230,11 @@ class Resolver:
 
     def _complain(self, sentence: str) -> None:
         self.complaints.setdefault(sentence)
+
+
+def _is_qualified(parts: Sequence[str], scope: Scope) -> bool:
+    """Whether a name may be a table's and its column's."""
+    return len(parts) > 1 and any(relation.might_have(parts[1]) for relation in scope.named(parts[0]))
 
 
 def output_names(item: exp.Expr) -> list[str]:

@@ -131,7 +131,8 @@ class Decomposition:
     def _lookup(self, column: exp.Column) -> Time | exp.Expr | None:
         meaning = self.resolver.meaning.get(id(column))
         if not isinstance(meaning, Found):
-            return meaning
+            # A field of an output is another value.
+            return meaning if len(column.parts) == 1 else None
         ours = meaning.relation.source is self.base and not meaning.fields
         if not ours or meaning.column.lower() != str(self.base.time_column).lower():
             return None

@@ -207,7 +207,8 @@ def _spelled(node: exp.Expr, meaning: Meaning) -> str:
         if isinstance(meant, Found):
             name = repr((meant.relation.name.lower(), meant.column.lower(), meant.fields))
         elif meant is not None:
-            name = _spelled(_bare(meant), meaning)
+            fields = [part.name.lower() for part in here.parts[1:]]
+            name = ".".join([_spelled(_bare(meant), meaning), *map(repr, fields)])
         else:
             continue
         if there is copy:
