@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import duration
+from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
@@ -44,11 +45,11 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = expected_of(context.run, context.instance, force=config.force)
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
-        spark = getattr(context.resources, SPARK)
+        spark, alive = getattr(context.resources, SPARK), SignsOfLife(context.log)
         with (
             as_failures(),
             deployment.open(who, spark) as project,
-            TwoStepRefresh(project, view, buckets) as refresh,
+            TwoStepRefresh(project, view, buckets, alive.sleep, observer=alive.observer) as refresh,
         ):
             if expected is not Expected.DUE:
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
