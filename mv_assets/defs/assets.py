@@ -20,14 +20,14 @@ from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
 
-def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
-    """The asset of one view."""
+def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefinition:
+    """The asset of one view, with partitions from `start` on."""
     declared = view.declared
 
     @dg.asset(
         name=view.name,
         deps=_deps(deployment, view),
-        partitions_def=partitions_of(view.buckets, deployment.start_of(view)),
+        partitions_def=partitions_of(view.buckets, start),
         backfill_policy=dg.BackfillPolicy.multi_run(declared.max_buckets_per_run),
         io_manager_key=IO_MANAGER,
         required_resource_keys={SPARK},
