@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -180,7 +181,8 @@ class _Tick:
         fresh = checks.fresh(view, header, self._project.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         troubles = () if outlook.news is None else outlook.news.snapshot.troubles
-        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {troubles or ''}"
+        wrong = _digest(troubles, outlook.broken)
+        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {wrong}"
         since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
@@ -211,6 +213,11 @@ class _Tick:
 
     def _note(self, view: View, what: str) -> None:
         self._result.notes.append(f"{view.name}: {what}")
+
+
+def _digest(*what: object) -> str:
+    """Names it in few characters: it goes into a cursor, and thousands of files may be broken."""
+    return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

@@ -320,6 +320,24 @@ def test_many_buckets_are_told_tick_by_tick(office: Make, monkeypatch: pytest.Mo
         assert len(made.materialized("v")) == told
 
 
+def test_a_broken_file_that_no_bucket_needs_is_said_until_it_is_gone(office: Make) -> None:
+    made = office(view(start="1970-01-03"))
+    made.settle()
+    made.refinery.damage("day-0.parquet")
+    for _ in range(3):
+        made.tick()
+        said = made.check("v", "no_failed_buckets")
+        assert said is not None
+        assert not said.passed
+        assert "day-0.parquet" in (said.description or "")
+    assert made.tick().asset_events == []
+    made.refinery.remove("day-0.parquet")
+    made.tick()
+    healed = made.check("v", "no_failed_buckets")
+    assert healed is not None
+    assert healed.passed
+
+
 def test_a_source_that_stalls_makes_the_view_late_though_nothing_changes(office: Make) -> None:
     made = office(view(max_staleness="1d"), table={"settle": "0s"})
     made.refinery.clock.now = 4 * DAY + 1
