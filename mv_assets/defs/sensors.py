@@ -18,7 +18,7 @@ from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.projection import BEGIN, end_of, untold
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
-from mv_assets.errors import MvError, StillReading
+from mv_assets.errors import MvError, StateError, StillReading
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.outlook import News, Outlook
@@ -102,7 +102,7 @@ class _Tick:
         for name, outlook in outlooks.items():
             view = self._views[name]
             if isinstance(outlook, StillReading):
-                self._note(view, str(outlook))
+                self._report_reading(view, outlook)
             elif isinstance(outlook, MvError):
                 self._report_error(view, outlook)
             else:
@@ -206,13 +206,37 @@ class _Tick:
         self._result.events += [verdict.evaluation(view) for verdict in verdicts]
         return True
 
+    def _report_reading(self, view: View, reading: StillReading) -> None:
+        self._note(view, str(reading))
+        late = self._late(view)
+        if late is not None:
+            self._report_checks(view, [late], "late while its table is read")
+
     def _report_error(self, view: View, error: MvError) -> None:
         self._context.log.error("%s: %s", view.name, error)
         self._note(view, str(error))
-        self._report_checks(view, [checks.unusable(error)], str(error))
+        # A state that does not answer is not asked once more.
+        late = None if isinstance(error, StateError) else self._late(view)
+        verdicts = [checks.unusable(error)] if late is None else [checks.unusable(error), late]
+        self._report_checks(view, verdicts, f"{_gist(error)} {late is not None}")
+
+    def _late(self, view: View) -> checks.Verdict | None:
+        """That a view which can't be looked at now is late meanwhile; that it is not can't be told."""
+        try:
+            pulse = self._project.store.pulses([view.name]).get(view.name)
+            found = None if pulse is None else checks.fresh(view, pulse.header, self._project.clock(), None)
+        except MvError:
+            return None
+        return None if found is None or found.passed else found
 
     def _note(self, view: View, what: str) -> None:
         self._result.notes.append(f"{view.name}: {what}")
+
+
+def _gist(error: MvError) -> str:
+    """An error without ids and times: else the same one, met again, would be news at every tick."""
+    words = (word for word in str(error).split() if not any(map(str.isdigit, word)))
+    return f"{type(error).__name__} {' '.join(words)}"
 
 
 def _digest(*what: object) -> str:

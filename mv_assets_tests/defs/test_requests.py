@@ -12,6 +12,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
 from mv_assets.buckets import DAY, MINUTE
+from mv_assets.errors import TableUnreadable
 from mv_assets.project.file import Draft
 from mv_assets.state.model import Attempt
 from mv_assets.tables.opening import open_table
@@ -350,6 +351,44 @@ def test_a_source_that_stalls_makes_the_view_late_though_nothing_changes(office:
     late = made.check("v", "fresh")
     assert late is not None
     assert not late.passed
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_view_that_can_not_be_looked_at_grows_late(
+    office: Make, monkeypatch: pytest.MonkeyPatch, *, reading: bool
+) -> None:
+    made = office(view(max_staleness="1d"), table={"settle": "0s"})
+    made.refinery.clock.now = 4 * DAY + 1
+    made.settle()
+    if reading:
+        made.refinery.days(4, 5, 6)
+        monkeypatch.setattr("mv_assets.tables.parquet._BATCH", 1)
+        monkeypatch.setattr("mv_assets.defs.sensors._READING_S", -1.0)
+    else:
+        events = made.refinery.folder / "events"
+        events.rename(made.refinery.folder / "away")
+    made.refinery.clock.now += DAY + 1
+    made.tick()
+    late = made.check("v", "fresh")
+    assert late is not None
+    assert not late.passed
+    made.refinery.clock.now += 1
+    assert made.tick().asset_events == []
+    if not reading:
+        (made.refinery.folder / "away").rename(events)
+
+
+def test_the_same_error_with_another_request_id_is_no_news(
+    office: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ids = office(), iter(("4442587FB7D0", "77Aq=", "8c1e-17"))
+
+    def refuse(_table: object) -> None:
+        raise TableUnreadable("events", "s3://lake", f"access denied, request {next(ids)}")
+
+    with monkeypatch.context() as refused:
+        refused.setattr("mv_assets.tables.parquet.ParquetFiles.glance", refuse)
+        assert [len(made.tick().asset_events) for _ in range(3)] == [1, 0, 0]
 
 
 def test_the_same_work_is_asked_for_by_a_new_key_however_often_it_came_to_nothing(office: Make) -> None:
