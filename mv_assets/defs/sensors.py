@@ -133,11 +133,10 @@ class _Tick:
 
         room = MOST_RUNS - claimed.own.get(view.name, 0)
         known = partitions_of(view.buckets, start)
-        candidates = askings(view, plan, is_free)
+        # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
+        candidates = (each for each in askings(view, plan, is_free) if self._has_partitions(known, each))
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
-        for asking, history in asked:
-            if self._has_partitions(known, asking):
-                self._result.runs.append(request(asking, history))
+        self._result.runs += [request(asking, history) for asking, history in asked]
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]

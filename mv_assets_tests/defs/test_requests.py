@@ -298,6 +298,7 @@ def test_a_bucket_that_dagster_has_no_partition_for_stops_no_other(office: Make)
     assert [name_of(request) for request in found.run_requests or ()] == [
         "v 1970-01-01T00:15",
         "v 1970-01-01T00:30",
+        "v 1970-01-01T00:45",
         "w 1970-01-01",
     ]
 
