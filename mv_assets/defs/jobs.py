@@ -84,6 +84,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_refresh", required_resource_keys={SPARK}, pool=POOL)
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
+        _refuse_without_first(config.first, config.last, extend=config.extend)
         with as_failures(), _open(deployment, context) as project:
             buckets = between(view, config.first or None, config.last or None, deployment.now())
             if config.force:
@@ -99,6 +100,18 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
         _raise_if_wrong(reports)
 
     return refresh
+
+
+def _refuse_without_first(first: str | None, last: str | None, *, extend: bool) -> None:
+    """What the command line refuses, too: it would be one bucket, or the whole view."""
+    if first:
+        return
+    if last:
+        raise dg.Failure("a range has both `first` and `last`: give `first` as well", allow_retries=False)
+    if extend:
+        raise dg.Failure(
+            "`extend` goes with `first`: name the bucket that the view is to cover", allow_retries=False
+        )
 
 
 def _tell(
