@@ -15,7 +15,7 @@ from mv_assets.defs.cursor import Memory
 from mv_assets.defs.dead import living
 from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.defs.projection import BEGIN, end_of, untold
+from mv_assets.defs.projection import BEGIN, Position, end_of, untold, wipes
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StateError, StillReading
@@ -92,6 +92,7 @@ class _Tick:
         self._views = {view.name: view for view in views}
         self._starts = starts
         self._result = _TickResult(Memory.of(context.cursor))
+        self._wipes = wipes(context.instance, self._views)
 
     def evaluate(self) -> _TickResult:
         project, repository, views = self._project, self._context.repository_def, list(self._views.values())
@@ -182,7 +183,7 @@ class _Tick:
         troubles = () if outlook.news is None else outlook.news.snapshot.troubles
         wrong = _digest(troubles, outlook.broken)
         occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {wrong}"
-        since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
+        since, end = self._told(view), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
             since = BEGIN
@@ -196,6 +197,17 @@ class _Tick:
         verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
         if self._report_checks(view, verdicts, occasion) and stall is not None:
             self._context.log.warning("%s: %s", view.name, stall)
+
+    def _told(self, view: View) -> Position:
+        """Up to where Dagster was told of a view, unless a person had it forget the asset since."""
+        memory, wiped = self._result.memory, self._wipes.get(view.name)
+        if wiped is None:
+            return BEGIN
+        if wiped != memory.wiped.get(view.name, 0.0):
+            memory.wiped[view.name] = wiped
+            memory.checked.pop(view.name, None)
+            return BEGIN
+        return memory.told.get(view.name, BEGIN)
 
     def _report_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""

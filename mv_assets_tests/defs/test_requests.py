@@ -250,6 +250,21 @@ def test_what_the_command_line_committed_is_told_to_dagster(office: Make) -> Non
     assert not again.asset_events
 
 
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_an_asset_that_was_wiped_is_told_again(office: Make, *, meanwhile: bool) -> None:
+    made = office()
+    made.settle()
+    made.instance.wipe_assets([dg.AssetKey("v")])
+    if meanwhile:
+        made.materialize("v", "1970-01-02")
+    made.tick()
+    known = made.instance.get_materialized_partitions(dg.AssetKey("v"))
+    assert known == {"1970-01-01", "1970-01-02", "1970-01-03", "1970-01-04"}
+    made.tick()
+    assert made.check("v", "no_failed_buckets") is not None
+    assert made.tick().asset_events == []
+
+
 def test_what_a_run_told_is_not_told_twice(office: Make) -> None:
     made = office()
     made.settle()
