@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import duration
+from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
@@ -19,14 +20,14 @@ from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 
 
-def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
-    """The asset of one view."""
+def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefinition:
+    """The asset of one view, with partitions from `start` on."""
     declared = view.declared
 
     @dg.asset(
         name=view.name,
         deps=_deps(deployment, view),
-        partitions_def=partitions_of(view.buckets, deployment.start_of(view)),
+        partitions_def=partitions_of(view.buckets, start),
         backfill_policy=dg.BackfillPolicy.multi_run(declared.max_buckets_per_run),
         io_manager_key=IO_MANAGER,
         required_resource_keys={SPARK},
@@ -44,11 +45,11 @@ def view_asset(deployment: Deployment, view: View) -> dg.AssetsDefinition:
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = expected_of(context.run, context.instance, force=config.force)
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
-        spark = getattr(context.resources, SPARK)
+        spark, alive = getattr(context.resources, SPARK), SignsOfLife(context.log)
         with (
             as_failures(),
             deployment.open(who, spark) as project,
-            TwoStepRefresh(project, view, buckets) as refresh,
+            TwoStepRefresh(project, view, buckets, alive.sleep, observer=alive.observer) as refresh,
         ):
             if expected is not Expected.DUE:
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
@@ -76,10 +77,16 @@ def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any]
 def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     declared = view.declared
     overlapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
-    # How an asset of the user's own is partitioned is not known here.
-    mapping = None if declared.base in deployment.produced_by else overlapping
-    base = dg.AssetDep(deployment.key_of(declared.base), partition_mapping=mapping)
-    return [base, *(dg.AssetDep(deployment.key_of(name)) for name in declared.dimensions)]
+    mappings: dict[str, dg.PartitionMapping | None] = {
+        declared.base: overlapping,
+        **dict.fromkeys(declared.dimensions),
+    }
+    # How an asset of the user's own is partitioned is not known here: in another time zone, for one, no
+    # partition matches a bucket, and Dagster would fail every run.
+    mappings |= {name: dg.AllPartitionMapping() for name in mappings if name in deployment.produced_by}
+    return [
+        dg.AssetDep(deployment.key_of(name), partition_mapping=mapping) for name, mapping in mappings.items()
+    ]
 
 
 def _description(view: View) -> str:

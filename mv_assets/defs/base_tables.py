@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 import dagster as dg
@@ -33,11 +33,11 @@ def width_of(deployment: Deployment, table: str) -> Buckets | None:
     return min(widths, key=lambda buckets: buckets.next(0) - buckets.floor(0), default=None)
 
 
-def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
-    """The asset of one table."""
+def table_asset(deployment: Deployment, table: Table, starts: Mapping[str, int]) -> dg.SourceAsset:
+    """The asset of one table, with partitions from where the first of its views starts."""
     width = width_of(deployment, table.name)
-    starts = [deployment.start_of(view) for view in _views_on(deployment, table.name)]
-    partitions = None if width is None else partitions_of(width, min(starts))
+    start = min((starts[view.name] for view in _views_on(deployment, table.name)), default=0)
+    partitions = None if width is None else partitions_of(width, start)
 
     @dg.observable_source_asset(
         name=table.name,
@@ -53,7 +53,7 @@ def table_asset(deployment: Deployment, table: Table) -> dg.SourceAsset:
         if width is None:
             return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
         end = width.floor(deployment.now())
-        first = max(width.floor(min(listing.starts, default=0)), width.floor(min(starts)))
+        first = max(width.floor(min(listing.starts, default=0)), width.floor(start))
         recent = list(width.between(first, end))[-_MOST_OBSERVED:]
         found = events.fingerprints(listing, width, recent)
         return dg.DataVersionsByPartition(

@@ -108,11 +108,11 @@ def _definitions(
     views = list(catalog.views.values())
     used = {name for view in views for name in (view.declared.base, *view.declared.dimensions)}
     shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
-    starts = {view.name: deployment.start_of(view) for view in views}
+    starts = deployment.starts()
     return dg.Definitions(
         assets=[
-            *(table_asset(deployment, catalog.tables[name]) for name in shown),
-            *(view_asset(deployment, view) for view in views),
+            *(table_asset(deployment, catalog.tables[name], starts) for name in shown),
+            *(view_asset(deployment, view, starts[view.name]) for view in views),
         ],
         asset_checks=[check for view in views for check in view_checks(deployment, view)],
         sensors=[

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import POOL, SPARK
 from mv_assets.errors import UnknownView
@@ -150,7 +151,8 @@ def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
         with as_failures(), deployment.open(f"Dagster run {context.run.run_id[:8]}", spark) as project:
             # Beside a materialization it is made by the way, and should not cost more than that.
             sample = 1 if context.run.asset_selection else _SAMPLE
-            return matches_base(view, audit(project, view, sample)).result()
+            observer = SignsOfLife(context.log).observer
+            return matches_base(view, audit(project, view, sample, observer=observer)).result()
 
     return check
 

@@ -6,11 +6,12 @@ from pydantic import BaseModel, ValidationError
 
 
 class Memory(BaseModel):
-    """By view: up to where in the map Dagster knows everything, and when the checks were made."""
+    """By view: up to where in the map Dagster knows everything, when the checks were made, the last wipe."""
 
     told: dict[str, tuple[int, int]] = {}
     checked: dict[str, str] = {}
     observed: dict[str, str] = {}
+    wiped: dict[str, float] = {}
 
     @classmethod
     def of(cls, cursor: str | None) -> Memory:

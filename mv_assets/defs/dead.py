@@ -16,7 +16,7 @@ from mv_assets.refresh.opened import OpenProject
 from mv_assets.views.view import View
 
 # A run that lives does something within this time: it logs, or a heart beats. One that waits for a place in
-# its pool logs every five minutes.
+# its pool, or for files, logs every five minutes.
 _SILENT_MS = 15 * MINUTE
 
 

@@ -19,11 +19,15 @@ from mv_assets.errors import MvError
 from mv_assets.project import Project, Spark
 from mv_assets.refresh.opened import OpenProject, open_project
 from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Pulse
+from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
-from mv_assets.views.view import View
+
+# So often the state is asked while definitions are loaded.
+_FEW = Profile(3, 0.050, 0.200)
 
 SparkResource = LazyPySparkResource | PySparkResource
 
@@ -56,23 +60,30 @@ class Deployment:
         finally:
             store.close()
 
-    def start_of(self, view: View) -> int:
-        """Where a view's coverage begins: as declared, or before that if it was extended by a person.
+    def starts(self) -> dict[str, int]:
+        """By view, where its coverage begins: as declared, or before that if it was extended by a person.
 
         A state that can't be read now is no reason not to load; the sensor will say what is wrong with it.
         """
-        declared = view.buckets.floor(view.declared.start)
+        views = self.catalog.views.values()
+        starts = {view.name: view.buckets.floor(view.declared.start) for view in views}
+        pulses = self._pulses()
+        for view in views:
+            known = pulses.get(view.name)
+            if known is not None and known.header.width == view.declared.bucket:
+                starts[view.name] = min(starts[view.name], known.header.start)
+        return starts
+
+    def _pulses(self) -> dict[str, Pulse]:
+        """What the state has of the views; nothing if it does not answer: a load must not wait for long."""
         try:
-            store = Store(self.catalog.project.state, create=False)
+            store = Store(self.catalog.project.state, retry=Retry(_FEW), create=False)
         except MvError:
-            return declared
+            return {}
         try:
-            if view.name not in store.views():
-                return declared
-            header = store.pulse(view.name).header
-            return min(declared, header.start) if header.width == view.declared.bucket else declared
+            return store.pulses(self.catalog.views)
         except MvError:
-            return declared
+            return {}
         finally:
             store.close()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.partitions.subset import AllPartitionsSubset
 from pyspark.sql import DataFrame
 
 from mv_assets.defs import events
@@ -77,11 +78,12 @@ class PartitionMapIOManager(dg.IOManager):
 
 
 def _is_part(context: dg.InputContext) -> bool:
-    """Whether a stretch of time was asked for; an asset without partitions of time has the whole."""
-    step = context.step_context
-    asked = step.has_partition_key or step.has_partition_key_range
-    by_time = isinstance(step.run_partitions_def, dg.TimeWindowPartitionsDefinition)
-    return bool(context.has_asset_partitions and asked and by_time)
+    """Whether some partitions of the view were asked for; an asset that depends on all has the whole."""
+    if not context.has_asset_partitions:
+        return False
+    # How the asset below is partitioned says little: its partition mapping says what it reads.
+    asked = context.step_context.asset_partitions_subset_for_input(context.name)
+    return not isinstance(asked, AllPartitionsSubset)
 
 
 def _described(

@@ -11,6 +11,7 @@ import dagster as dg
 from pydantic import Field
 
 from mv_assets.defs import checks, events
+from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
@@ -83,6 +84,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_refresh", required_resource_keys={SPARK}, pool=POOL)
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
+        _refuse_without_first(config.first, config.last, extend=config.extend)
         with as_failures(), _open(deployment, context) as project:
             now = deployment.now()
             buckets = between(view, config.first or None, config.last or None, now)
@@ -91,12 +93,26 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
                 project.engine.check()
             prepare(project.manager, view, buckets, now, force=config.force, extend=config.extend)
             scope = Scope.of(view, buckets, config.max_bytes)
-            reports = Refresher(project, scope).run([view.name])
+            alive = SignsOfLife(context.log)
+            refresher = Refresher(project, scope, observer=alive.observer, sleep=alive.sleep)
+            reports = refresher.run([view.name])
             for report in reports:
                 _tell(context, deployment, project, report)
         _raise_if_wrong(reports)
 
     return refresh
+
+
+def _refuse_without_first(first: str | None, last: str | None, *, extend: bool) -> None:
+    """What the command line refuses, too: it would be one bucket, or the whole view."""
+    if first:
+        return
+    if last:
+        raise dg.Failure("a range has both `first` and `last`: give `first` as well", allow_retries=False)
+    if extend:
+        raise dg.Failure(
+            "`extend` goes with `first`: name the bucket that the view is to cover", allow_retries=False
+        )
 
 
 def _tell(
@@ -153,7 +169,9 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
     def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _open(deployment, context) as project:
-            verdict = checks.matches_base(view, audit(project, view, config.sample or None))
+            alive = SignsOfLife(context.log)
+            found = audit(project, view, config.sample or None, observer=alive.observer)
+            verdict = checks.matches_base(view, found)
         context.instance.report_runless_asset_event(verdict.evaluation(view))
         if not verdict.passed:
             raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import dagster as dg
@@ -28,6 +28,14 @@ BEGIN: Position = (0, -(1 << 62))
 def end_of(version: int) -> Position:
     """After all that was committed up to a version."""
     return version, 1 << 62
+
+
+def wipes(instance: DagsterInstance, views: Iterable[str]) -> dict[str, float]:
+    """When each view that Dagster has a materialization of was wiped last; 0 for never."""
+    records = instance.get_asset_records([dg.AssetKey(name) for name in views])
+    known = [each.asset_entry for each in records if each.asset_entry.last_materialization is not None]
+    details = {entry.asset_key.path[-1]: entry.asset_details for entry in known}
+    return {name: (each.last_wipe_timestamp if each else None) or 0.0 for name, each in details.items()}
 
 
 def untold(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,10 @@ from mv_assets.defs.cursor import Memory
 from mv_assets.defs.dead import living
 from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.defs.projection import BEGIN, end_of, untold
+from mv_assets.defs.projection import BEGIN, Position, end_of, untold, wipes
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
-from mv_assets.errors import MvError, StillReading
+from mv_assets.errors import MvError, StateError, StillReading
 from mv_assets.refresh.executor import carry_out
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.outlook import News, Outlook
@@ -91,6 +92,7 @@ class _Tick:
         self._views = {view.name: view for view in views}
         self._starts = starts
         self._result = _TickResult(Memory.of(context.cursor))
+        self._wipes = wipes(context.instance, self._views)
 
     def evaluate(self) -> _TickResult:
         project, repository, views = self._project, self._context.repository_def, list(self._views.values())
@@ -101,7 +103,7 @@ class _Tick:
         for name, outlook in outlooks.items():
             view = self._views[name]
             if isinstance(outlook, StillReading):
-                self._note(view, str(outlook))
+                self._report_reading(view, outlook)
             elif isinstance(outlook, MvError):
                 self._report_error(view, outlook)
             else:
@@ -132,11 +134,10 @@ class _Tick:
 
         room = MOST_RUNS - claimed.own.get(view.name, 0)
         known = partitions_of(view.buckets, start)
-        candidates = askings(view, plan, is_free)
+        # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
+        candidates = (each for each in askings(view, plan, is_free) if self._has_partitions(known, each))
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
-        for asking, history in asked:
-            if self._has_partitions(known, asking):
-                self._result.runs.append(request(asking, history))
+        self._result.runs += [request(asking, history) for asking, history in asked]
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]
@@ -180,8 +181,9 @@ class _Tick:
         fresh = checks.fresh(view, header, self._project.clock(), stall)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         troubles = () if outlook.news is None else outlook.news.snapshot.troubles
-        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {troubles or ''}"
-        since, end = memory.told.get(view.name, BEGIN), end_of(header.version)
+        wrong = _digest(troubles, outlook.broken)
+        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {wrong}"
+        since, end = self._told(view), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
             since = BEGIN
@@ -196,6 +198,17 @@ class _Tick:
         if self._report_checks(view, verdicts, occasion) and stall is not None:
             self._context.log.warning("%s: %s", view.name, stall)
 
+    def _told(self, view: View) -> Position:
+        """Up to where Dagster was told of a view, unless a person had it forget the asset since."""
+        memory, wiped = self._result.memory, self._wipes.get(view.name)
+        if wiped is None:
+            return BEGIN
+        if wiped != memory.wiped.get(view.name, 0.0):
+            memory.wiped[view.name] = wiped
+            memory.checked.pop(view.name, None)
+            return BEGIN
+        return memory.told.get(view.name, BEGIN)
+
     def _report_checks(self, view: View, verdicts: Iterable[checks.Verdict], occasion: str) -> bool:
         """Only on occasion: a check that says the same every tick is no longer read."""
         if self._result.memory.checked.get(view.name) == occasion:
@@ -204,13 +217,42 @@ class _Tick:
         self._result.events += [verdict.evaluation(view) for verdict in verdicts]
         return True
 
+    def _report_reading(self, view: View, reading: StillReading) -> None:
+        self._note(view, str(reading))
+        late = self._late(view)
+        if late is not None:
+            self._report_checks(view, [late], "late while its table is read")
+
     def _report_error(self, view: View, error: MvError) -> None:
         self._context.log.error("%s: %s", view.name, error)
         self._note(view, str(error))
-        self._report_checks(view, [checks.unusable(error)], str(error))
+        # A state that does not answer is not asked once more.
+        late = None if isinstance(error, StateError) else self._late(view)
+        verdicts = [checks.unusable(error)] if late is None else [checks.unusable(error), late]
+        self._report_checks(view, verdicts, f"{_gist(error)} {late is not None}")
+
+    def _late(self, view: View) -> checks.Verdict | None:
+        """That a view which can't be looked at now is late meanwhile; that it is not can't be told."""
+        try:
+            pulse = self._project.store.pulses([view.name]).get(view.name)
+            found = None if pulse is None else checks.fresh(view, pulse.header, self._project.clock(), None)
+        except MvError:
+            return None
+        return None if found is None or found.passed else found
 
     def _note(self, view: View, what: str) -> None:
         self._result.notes.append(f"{view.name}: {what}")
+
+
+def _gist(error: MvError) -> str:
+    """An error without ids and times: else the same one, met again, would be news at every tick."""
+    words = (word for word in str(error).split() if not any(map(str.isdigit, word)))
+    return f"{type(error).__name__} {' '.join(words)}"
+
+
+def _digest(*what: object) -> str:
+    """Names it in few characters: it goes into a cursor, and thousands of files may be broken."""
+    return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
 
 
 def _within(seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Callable[[str], Progress]:

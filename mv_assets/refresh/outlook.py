@@ -35,6 +35,8 @@ class Outlook:
     limits: Limits
     at: int
     news: News | None = None
+    # Files that the last look could not use.
+    broken: tuple[str, ...] = ()
 
     @property
     def at_rest(self) -> bool:

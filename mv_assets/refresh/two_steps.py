@@ -17,9 +17,11 @@ from mv_assets.refresh.patience import Patience
 from mv_assets.refresh.planner import Plan, Waiting
 from mv_assets.refresh.result import Result, not_reached
 from mv_assets.refresh.staging import Staging, Stops
+from mv_assets.refresh.watch import Observer
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
 from mv_assets.state.rules import Due
+from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
 
 
@@ -36,11 +38,14 @@ class TwoStepRefresh:
         view: View,
         buckets: Iterable[int],
         sleep: Callable[[float], None] = time.sleep,
+        *,
+        observer: Observer = lambda _table: unobserved,
     ) -> None:
         self._project = project
         self._view = view
         self._buckets = sorted(buckets)
         self._sleep = sleep
+        self._observer = observer
         self._held = ExitStack()
         self._staged: list[Staging] = []
         self._results: dict[int, Result] = {}
@@ -121,7 +126,7 @@ class TwoStepRefresh:
 
     def _plan(self) -> tuple[Outlook, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
-        asked, watch = set(self._buckets), self._project.watch()
+        asked, watch = set(self._buckets), self._project.watch(self._observer)
         patience = Patience(self._project.clock, self._sleep)
         while True:
             outlook = watch.round([self._view.name])[self._view.name]

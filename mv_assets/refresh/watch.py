@@ -13,7 +13,7 @@ from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Limits
 from mv_assets.refresh.sights import Seen, Sights, version_of
-from mv_assets.state import rules
+from mv_assets.state import health, rules
 from mv_assets.state.model import Pulse, Snapshot, State
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
@@ -77,7 +77,7 @@ class Watch:
         version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
         if idle and not whole and planner.nothing_due(pulse, limits, now):
-            return Outlook(view, pulse.header, limits, now)
+            return Outlook(view, pulse.header, limits, now, broken=health.broken(pulse))
         # Before the map: an attempt that ends in between is then seen by what it committed.
         alive = self._maps.alive(view.name)
         snapshot = self._snapshot(view.name)
@@ -91,7 +91,7 @@ class Watch:
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
         news = News(snapshot, sights, seen, alive, self._additions(view, snapshot, sights, seen))
-        return Outlook(view, snapshot.header, limits, now, news)
+        return Outlook(view, snapshot.header, limits, now, news, health.broken(snapshot))
 
     def _look(
         self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int

@@ -6,7 +6,7 @@ from collections import Counter
 
 from mv_assets.buckets import duration, iso
 from mv_assets.state import rules
-from mv_assets.state.model import Header, PartitionRow, Snapshot, State
+from mv_assets.state.model import Header, PartitionRow, Pulse, Snapshot, State
 
 
 def condition(snapshot: Snapshot, bucket: int) -> str:
@@ -47,9 +47,9 @@ def failures(snapshot: Snapshot) -> dict[int, str]:
     }
 
 
-def broken(snapshot: Snapshot) -> tuple[str, ...]:
+def broken(known: Snapshot | Pulse) -> tuple[str, ...]:
     """Files that the last look could not use."""
-    return () if snapshot.look is None else snapshot.look.broken
+    return () if known.look is None else known.look.broken
 
 
 def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None:

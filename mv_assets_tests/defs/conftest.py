@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -21,10 +21,11 @@ def office(refinery: Callable[..., Refinery]) -> Iterator[Callable[..., Desk]]:
             *views: MaterializedView,
             days: tuple[int, ...] = (0, 1, 2, 3),
             extra: dg.Definitions | None = None,
+            produced_by: Mapping[str, dg.AssetKey] | None = None,
             **options: Any,
         ) -> Desk:
             made = refinery(*views, **options)
             made.days(*days)
-            return closed.enter_context(desk(made, extra))
+            return closed.enter_context(desk(made, extra, produced_by))
 
         yield make

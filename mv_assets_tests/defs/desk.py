@@ -25,6 +25,7 @@ class Desk:
     refinery: Refinery
     instance: DagsterInstance
     extra: dg.Definitions = field(default_factory=dg.Definitions)
+    produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
     cursors: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -41,7 +42,9 @@ class Desk:
             }
         )
         catalog = prepare(Draft("test", project), schemas=False)
-        deployment = Deployment(catalog, refinery.clock, shared=lambda _store: refinery.clock)
+        deployment = Deployment(
+            catalog, refinery.clock, self.produced_by, shared=lambda _store: refinery.clock
+        )
         ours = definitions_of(deployment, _spark(refinery))
         self.definitions = dg.Definitions.merge(ours, self.extra)
         self.repository = self.definitions.get_repository_def()
@@ -166,10 +169,14 @@ def failure_of(result: ExecuteInProcessResult) -> str:
 
 
 @contextmanager
-def desk(refinery: Refinery, extra: dg.Definitions | None = None) -> Iterator[Desk]:
+def desk(
+    refinery: Refinery,
+    extra: dg.Definitions | None = None,
+    produced_by: Mapping[str, dg.AssetKey] | None = None,
+) -> Iterator[Desk]:
     # In memory: files of its own would take longer to set up than most tests take.
     with DagsterInstance.ephemeral() as instance:
-        yield Desk(refinery, instance, extra or dg.Definitions())
+        yield Desk(refinery, instance, extra or dg.Definitions(), produced_by or {})
 
 
 def _spark(refinery: Refinery) -> LazyPySparkResource:

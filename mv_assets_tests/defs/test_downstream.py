@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import dagster as dg
+import pytest
 
 from mv_assets_tests.defs.desk import Desk, failure_of
 from mv_assets_tests.lake import day, view
@@ -29,6 +30,30 @@ def _mine() -> dg.Definitions:
         READ["whole"] = [tuple(row) for row in v.collect()]
 
     return dg.Definitions(assets=[daily, weekly, whole])
+
+
+def _mapped() -> dg.Definitions:
+    READ.clear()
+    second = dg.AssetIn(partition_mapping=dg.SpecificPartitionsPartitionMapping(["1970-01-02"]))
+    by_place = dg.MultiPartitionsDefinition({"day": DAYS, "place": dg.StaticPartitionsDefinition(["eu"])})
+    tenants, named = dg.StaticPartitionsDefinition(["a"]), dg.DynamicPartitionsDefinition(name="named")
+
+    def reading(name: str, partitions: dg.PartitionsDefinition | None, v: dg.AssetIn) -> dg.AssetsDefinition:
+        @dg.asset(name=name, partitions_def=partitions, ins={"v": v})
+        def read(v) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            READ[name] = [tuple(row) for row in v.collect()]
+
+        return read
+
+    return dg.Definitions(
+        assets=[
+            reading("multi", by_place, dg.AssetIn()),
+            reading("dynamic", named, dg.AssetIn()),
+            reading("specific", tenants, second),
+            reading("mapped", None, second),
+            reading("all_of_it", tenants, dg.AssetIn(partition_mapping=dg.AllPartitionMapping())),
+        ]
+    )
 
 
 def _joining() -> dg.Definitions:
@@ -67,6 +92,26 @@ def test_an_asset_without_partitions_gets_all_that_is_complete(office: Make) -> 
     made.settle()
     assert made.execute([dg.AssetKey("whole")], None, {}).success
     assert len(READ["whole"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "partition", "rows"),
+    [
+        ("multi", "1970-01-02|eu", 2),
+        ("dynamic", "1970-01-02", 2),
+        ("specific", "a", 2),
+        ("mapped", None, 2),
+        ("all_of_it", "a", 8),
+    ],
+)
+def test_an_asset_gets_what_its_partition_mapping_says(
+    office: Make, name: str, partition: str | None, rows: int
+) -> None:
+    made = office(extra=_mapped())
+    made.instance.add_dynamic_partitions("named", ["1970-01-02"])
+    made.settle()
+    assert made.execute([dg.AssetKey(name)], partition, {}).success
+    assert len(READ[name]) == rows
 
 
 def test_a_stale_bucket_is_not_given_away(office: Make) -> None:

@@ -76,6 +76,21 @@ def test_refresh_view_covers_more_only_if_told_to(office: Make) -> None:
     assert made.settle() == ["v 1970-01-02", "v 1970-01-03..1970-01-04"]
 
 
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"last": "1970-01-02"}, "a range has both `first` and `last`"),
+        ({"extend": True}, "`extend` goes with `first`"),
+    ],
+)
+def test_refresh_view_does_not_guess_a_range(office: Make, config: dict[str, object], said: str) -> None:
+    made = office()
+    refused = made.job("refresh_view", view="v", **config)
+    assert not refused.success
+    assert said in failure_of(refused)
+    assert made.refinery.store.views() == []
+
+
 @pytest.mark.parametrize("config", [{"view": "nobody"}, {}, {"view": "v", "force": "perhaps"}])
 def test_a_config_that_makes_no_sense_is_refused_before_anything_runs(
     office: Make, config: dict[str, object]

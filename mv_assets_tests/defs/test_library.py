@@ -9,7 +9,8 @@ import pytest
 
 from mv_assets import MaterializedView, MvError, ParquetTable, build_definitions
 from mv_assets.defs import interval_seconds_of
-from mv_assets.errors import SettingRefused
+from mv_assets.errors import SettingRefused, StateUnavailable
+from mv_assets.state.database import Database
 
 VARIABLE = "MV_ASSETS_SENSOR_INTERVAL"
 TRIPS = {"name": "trips", "path": "data/trips", "time_column": "at"}
@@ -59,6 +60,24 @@ def test_a_table_that_an_asset_of_theirs_writes_is_that_asset(tmp_path: Path) ->
     graph = dg.Definitions.merge(built, dg.Definitions(assets=[raw_trips])).get_repository_def().asset_graph
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {"raw_trips", "trips_hourly"}
     assert graph.get(dg.AssetKey("trips_hourly")).parent_keys == {dg.AssetKey("raw_trips")}
+
+
+def test_a_database_that_does_not_answer_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+
+    def hang(database: Database, **_: object) -> None:
+        asked.append(repr(database))
+        raise StateUnavailable("it does not answer")
+
+    monkeypatch.setattr(Database, "open", hang)
+    views = [MaterializedView.model_validate({**HOURLY, "name": name}) for name in ("one", "two", "three")]
+    built = build_definitions(
+        tables=[ParquetTable.model_validate(TRIPS)], views=views, state=f"sqlite:///{tmp_path}/state.db"
+    )
+    assert len(built.get_repository_def().asset_graph.get_all_asset_keys()) == 4
+    assert len(asked) == 1
 
 
 def test_a_producer_of_no_table_is_a_mistake(tmp_path: Path) -> None:

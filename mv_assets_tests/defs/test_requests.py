@@ -12,7 +12,11 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
 from mv_assets.buckets import DAY, MINUTE
+from mv_assets.errors import TableUnreadable
+from mv_assets.project.file import Draft
 from mv_assets.state.model import Attempt
+from mv_assets.tables.opening import open_table
+from mv_assets.views.catalog import prepare
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 
@@ -179,6 +183,41 @@ def test_a_silent_run_whose_attempt_is_alive_is_not_dead(office: Make) -> None:
     assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_silent_run_over_views_of_two_tables_is_dead_only_if_none_is_worked_on(
+    office: Make, *, alive: bool
+) -> None:
+    made = office(table={"settle": "0s"})
+    also_rides(made)
+    today(made)
+    made.tick()
+    both = [dg.AssetKey("v"), dg.AssetKey("r")]
+    run = queue(
+        made, dg.RunRequest(asset_selection=both, partition_key="1970-01-01"), DagsterRunStatus.STARTED
+    )
+    made.refinery.clock.now += 16 * MINUTE
+    if alive:
+        outlook = made.refinery.look("r")
+        attempt = Attempt("alive", outlook.header.version, outlook.plan().work[0].buckets)
+        made.refinery.manager.register(outlook.view.declaration, attempt)
+    made.tick()
+    expected = DagsterRunStatus.STARTED if alive else DagsterRunStatus.FAILURE
+    assert made.instance.get_run_by_id(run).status is expected  # type: ignore[union-attr]
+
+
+def also_rides(made: Desk) -> None:
+    """A second base table, with a view of its own."""
+    lake = made.refinery
+    lake.write("rides.parquet", through(0), table="rides")
+    rides = lake.project.tables[0].model_copy(update={"name": "rides", "path": str(lake.folder / "rides")})
+    sql = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM rides GROUP BY ALL"
+    tables, views = (*lake.project.tables, rides), (*lake.project.views, view("r", base="rides", sql=sql))
+    lake.project = lake.project.model_copy(update={"tables": tables, "views": views})
+    lake.catalog = prepare(Draft("test", lake.project), schemas=False)
+    lake.tables["rides"] = open_table(lake.catalog.tables["rides"], lake.store.database, lake.clock)
+    made.load()
+
+
 def test_a_broken_table_is_an_error_of_its_views_only(office: Make) -> None:
     made = office(dimensions=["zones"])
     made.refinery.write("zones.parquet", through(0), table="zones")
@@ -209,6 +248,21 @@ def test_what_the_command_line_committed_is_told_to_dagster(office: Make) -> Non
     assert told["1970-01-01"].metadata["outcome"].value == "found in the map"
     again = made.tick()
     assert not again.asset_events
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_an_asset_that_was_wiped_is_told_again(office: Make, *, meanwhile: bool) -> None:
+    made = office()
+    made.settle()
+    made.instance.wipe_assets([dg.AssetKey("v")])
+    if meanwhile:
+        made.materialize("v", "1970-01-02")
+    made.tick()
+    known = made.instance.get_materialized_partitions(dg.AssetKey("v"))
+    assert known == {"1970-01-01", "1970-01-02", "1970-01-03", "1970-01-04"}
+    made.tick()
+    assert made.check("v", "no_failed_buckets") is not None
+    assert made.tick().asset_events == []
 
 
 def test_what_a_run_told_is_not_told_twice(office: Make) -> None:
@@ -259,6 +313,7 @@ def test_a_bucket_that_dagster_has_no_partition_for_stops_no_other(office: Make)
     assert [name_of(request) for request in found.run_requests or ()] == [
         "v 1970-01-01T00:15",
         "v 1970-01-01T00:30",
+        "v 1970-01-01T00:45",
         "w 1970-01-01",
     ]
 
@@ -282,6 +337,24 @@ def test_many_buckets_are_told_tick_by_tick(office: Make, monkeypatch: pytest.Mo
         assert len(made.materialized("v")) == told
 
 
+def test_a_broken_file_that_no_bucket_needs_is_said_until_it_is_gone(office: Make) -> None:
+    made = office(view(start="1970-01-03"))
+    made.settle()
+    made.refinery.damage("day-0.parquet")
+    for _ in range(3):
+        made.tick()
+        said = made.check("v", "no_failed_buckets")
+        assert said is not None
+        assert not said.passed
+        assert "day-0.parquet" in (said.description or "")
+    assert made.tick().asset_events == []
+    made.refinery.remove("day-0.parquet")
+    made.tick()
+    healed = made.check("v", "no_failed_buckets")
+    assert healed is not None
+    assert healed.passed
+
+
 def test_a_source_that_stalls_makes_the_view_late_though_nothing_changes(office: Make) -> None:
     made = office(view(max_staleness="1d"), table={"settle": "0s"})
     made.refinery.clock.now = 4 * DAY + 1
@@ -294,6 +367,44 @@ def test_a_source_that_stalls_makes_the_view_late_though_nothing_changes(office:
     late = made.check("v", "fresh")
     assert late is not None
     assert not late.passed
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_view_that_can_not_be_looked_at_grows_late(
+    office: Make, monkeypatch: pytest.MonkeyPatch, *, reading: bool
+) -> None:
+    made = office(view(max_staleness="1d"), table={"settle": "0s"})
+    made.refinery.clock.now = 4 * DAY + 1
+    made.settle()
+    if reading:
+        made.refinery.days(4, 5, 6)
+        monkeypatch.setattr("mv_assets.tables.parquet._BATCH", 1)
+        monkeypatch.setattr("mv_assets.defs.sensors._READING_S", -1.0)
+    else:
+        events = made.refinery.folder / "events"
+        events.rename(made.refinery.folder / "away")
+    made.refinery.clock.now += DAY + 1
+    made.tick()
+    late = made.check("v", "fresh")
+    assert late is not None
+    assert not late.passed
+    made.refinery.clock.now += 1
+    assert made.tick().asset_events == []
+    if not reading:
+        (made.refinery.folder / "away").rename(events)
+
+
+def test_the_same_error_with_another_request_id_is_no_news(
+    office: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ids = office(), iter(("4442587FB7D0", "77Aq=", "8c1e-17"))
+
+    def refuse(_table: object) -> None:
+        raise TableUnreadable("events", "s3://lake", f"access denied, request {next(ids)}")
+
+    with monkeypatch.context() as refused:
+        refused.setattr("mv_assets.tables.parquet.ParquetFiles.glance", refuse)
+        assert [len(made.tick().asset_events) for _ in range(3)] == [1, 0, 0]
 
 
 def test_the_same_work_is_asked_for_by_a_new_key_however_often_it_came_to_nothing(office: Make) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
+import pytest
 from sqlalchemy import text
 
 from mv_assets.buckets import DAY
@@ -23,6 +24,32 @@ def test_a_cold_view_is_filled_by_one_ranged_run(office: Make) -> None:
     made = office()
     assert made.settle() == ["v 1970-01-01..1970-01-04"]
     assert sorted(made.materialized("v")) == ["1970-01-01", "1970-01-02", "1970-01-03", "1970-01-04"]
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+
+
+ELSEWHERE = dg.DailyPartitionsDefinition("1970-01-01", timezone="America/New_York")
+PLACES = dg.StaticPartitionsDefinition(["eu", "us"])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "key"),
+    [
+        (ELSEWHERE, "1970-01-02"),
+        (dg.DailyPartitionsDefinition("1970-01-04", timezone="UTC"), "1970-01-04"),
+        (PLACES, "eu"),
+        (dg.MultiPartitionsDefinition({"day": ELSEWHERE, "place": PLACES}), "1970-01-02|eu"),
+        (None, None),
+    ],
+)
+def test_an_asset_that_writes_the_base_table_may_be_partitioned_as_it_likes(
+    office: Make, partitions: dg.PartitionsDefinition | None, key: str | None
+) -> None:
+    @dg.asset(partitions_def=partitions)
+    def raw() -> None: ...
+
+    made = office(extra=dg.Definitions(assets=[raw]), produced_by={"events": raw.key})
+    made.instance.report_runless_asset_event(dg.AssetMaterialization("raw", partition=key))
+    made.settle()
     assert made.refinery.states(0, 1, 2, 3) == "VVVV"
 
 
