@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 
 import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord
@@ -24,19 +23,21 @@ def living(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
     project: OpenProject,
-    views: Collection[View],
     runs: Sequence[RunRecord],
     now: int,
 ) -> list[RunRecord]:
     """Runs without those whose process is gone. These are ended, if they are nobody's but ours."""
-    named, found = {dg.AssetKey(view.name): view for view in views}, list[RunRecord]()
+    # A run may be about views of several tables; whichever sensor sees it must know them all.
+    named = {dg.AssetKey(view.name): view for view in project.catalog.views.values()}
+    found = list[RunRecord]()
     for record in runs:
-        run, assets = record.dagster_run, assets_of(record.dagster_run, repository)
+        run = record.dagster_run
+        about = assets_of(run, repository) | {key.asset_key for key in run.asset_check_selection or ()}
         job = run.tags.get(PROJECT_TAG) == identity(project.catalog.project)
-        ours = job or _is_ours(run, assets, named.keys())
-        # A job of the launchpad may be about any view, another table's too.
-        others = project.catalog.views.values() if job else views
-        touched = [named[key] for key in assets & named.keys()] or list(others if ours else ())
+        # What else a run does may take hours in silence.
+        ours = job or (bool(about) and about <= named.keys())
+        # A job of the launchpad may be about any view.
+        touched = [named[key] for key in about & named.keys()] or list(named.values() if job else ())
         silent = bool(touched) and _is_silent(instance, record, now)
         if not silent or any(_beats(project, view, run) for view in touched):
             found.append(record)
@@ -44,13 +45,6 @@ def living(
             said = "its process is gone: no log and no heartbeat for a quarter of an hour"
             instance.report_run_failed(run, said)
     return found
-
-
-def _is_ours(run: DagsterRun, assets: frozenset[dg.AssetKey], views: AbstractSet[dg.AssetKey]) -> bool:
-    """Whether all that a run does is a view's: what else it does may take hours in silence."""
-    checked = {key.asset_key for key in run.asset_check_selection or ()}
-    touched = assets | checked
-    return bool(touched) and touched <= views
 
 
 def _is_silent(instance: DagsterInstance, record: RunRecord, now: int) -> bool:

@@ -98,7 +98,7 @@ class _Tick:
         project, repository, views = self._project, self._context.repository_def, list(self._views.values())
         outlooks = project.watch(_within(_READING_S)).round(self._views)
         now = self._deployment.now()
-        runs = living(self._instance, repository, project, views, unfinished(self._instance), now)
+        runs = living(self._instance, repository, project, unfinished(self._instance), now)
         claimed = taken(self._instance, repository, views, runs)
         for name, outlook in outlooks.items():
             view = self._views[name]

@@ -195,6 +195,7 @@ def test_a_silent_run_over_views_of_two_tables_is_dead_only_if_none_is_worked_on
     run = queue(
         made, dg.RunRequest(asset_selection=both, partition_key="1970-01-01"), DagsterRunStatus.STARTED
     )
+    today(made)
     made.refinery.clock.now += 16 * MINUTE
     if alive:
         outlook = made.refinery.look("r")
