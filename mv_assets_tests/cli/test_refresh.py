@@ -176,7 +176,7 @@ def test_a_file_that_can_t_be_read_is_named_and_the_others_are_done(person: Pers
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--bucket", "2024-01-02"], "name it"),
+        (["--bucket", "2024-01-02"], "are for one view"),
         (["hourly", "--from", "2024-01-02"], "both --from and --to"),
         (["hourly", "--bucket", "2024-01-02T03:00"], "not the start of a 1d bucket"),
         (["nobody"], "has no view 'nobody'"),
