@@ -208,7 +208,7 @@ def by_bucket(view: View, rows: pa.Table) -> dict[int, Counter[Any]]:
     names = [*view.sql.columns]
     for row in rows.to_pylist():
         plain = {name: plainly(row[name]) for name in names}
-        found.setdefault(view.buckets.floor(int(plain[time])), Counter())[tuple(plain.values())] += 1
+        found.setdefault(view.buckets.floor(math.floor(plain[time])), Counter())[tuple(plain.values())] += 1
     return found
 
 

@@ -1155,7 +1155,7 @@ def test_the_command_reports_a_broken_file_with_1_and_json_alone(filled: Lake) -
 
 
 def test_the_command_reports_a_bad_project_with_2_and_a_message(lake: Lake) -> None:
-    done = command(lake, "plan", "--json")
+    done = command(lake, "project", "check", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "tables.trips.path: table 'trips'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -310,7 +310,7 @@ def test_a_home_that_dagster_would_not_take_is_one_sentence(tmp_path: Path) -> N
     with dev(tmp_path, "--project", "project.yaml", "dev", DAGSTER_HOME="not/absolute") as running:
         assert running.ended() == 2
     said = "DAGSTER_HOME is 'not/absolute', which is not an absolute path; unset it, or write it from / on\n"
-    assert running.said() == said
+    assert running.said() == f"project.yaml declares no view yet; add one under views:\n{said}"
     assert not (running.home / "logs").exists()
 
 

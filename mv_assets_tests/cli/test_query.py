@@ -122,7 +122,7 @@ def test_json_has_columns_types_rows_and_what_served_them(shell: Shell) -> None:
     [part] = served["parts"]
     assert (part["view"], part["buckets"], part["rows"]) == ("hourly", 3, 75)
     assert part["bytes"] > 0
-    assert "trusted" in served["reason"]
+    assert "no VALID bucket" in served["reason"]
 
 
 @pytest.mark.slow
