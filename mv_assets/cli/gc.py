@@ -64,6 +64,7 @@ def _json(report: GcReport) -> dict[str, Any]:
             for bundle, size in report.compacted
         ],
         "kept": report.kept,
+        "forgotten": report.forgotten,
         "errors": [str(error) for error in report.errors],
     }
 
@@ -73,7 +74,7 @@ def _print(reports: Sequence[GcReport], *, dry_run: bool) -> None:
     for report in reports:
         for line in _lines(report, dry_run=dry_run):
             out.print(f"[bold]{report.view}[/]  {line}")
-    if not any(report.deleted or report.compacted for report in reports):
+    if not any(report.deleted or report.compacted or report.forgotten for report in reports):
         out.print("nothing to delete")
 
 
@@ -89,6 +90,8 @@ def _lines(report: GcReport, *, dry_run: bool) -> list[str]:
     if report.deleted:
         size = show.size(sum(report.deleted.values()))
         lines.append(f"{show.count(len(report.deleted), 'generation')} {would}deleted, {size}")
+    if report.forgotten:
+        lines.append(f"{show.count(report.forgotten, 'old line')} of the event log deleted")
     if report.kept:
         lines.append(
             f"{show.count(len(report.kept), 'generation')} can't be compacted, for columns of types that "

@@ -18,11 +18,16 @@ from mv_assets.state.store import Store
 
 # An attempt that was taken for dead may still write for this long, and what it writes is deleted again.
 _LATE_MS = DAY
+# How long the event log tells more of a bucket than its last change.
+_LOG_MS = 90 * DAY
 
 
 @dataclass(slots=True)
 class GcReport:
-    """What gc did for one view, or would do: generations with the bytes of each, copies with theirs."""
+    """What gc did for one view, or would do: generations with the bytes of each, copies with theirs.
+
+    `forgotten` are lines of the event log.
+    """
 
     view: str
     deleted: dict[str, int] = field(default_factory=dict)
@@ -30,6 +35,7 @@ class GcReport:
     # Mostly dead, but of types that a copy would not keep.
     kept: list[str] = field(default_factory=list)
     errors: list[MvError] = field(default_factory=list)
+    forgotten: int = 0
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -60,8 +66,10 @@ class Garbage:
         )
 
     def gc(self, view: str) -> GcReport:
-        """Delete what is garbage, compact the rest, and delete what that left."""
+        """Delete what is garbage, compact the rest, delete what that left, and shorten the event log."""
         report = self.collect(view)
+        with report.noting():
+            report.forgotten = self._registry.shorten_log(view, _LOG_MS)
         compaction = self._compactor.compact(view)
         report.compacted, report.kept = compaction.done, compaction.kept
         report.errors += compaction.errors

@@ -92,6 +92,10 @@ class MapWriter(MapReader):
     def put_events(self, events: Iterable[Event]) -> None:
         self._insert(schema.event, [codec.event_columns(event) for event in events])
 
+    def shorten_log(self, before: int, most: int) -> int:
+        """Delete lines older than that, of buckets whose state changed since; how many those were."""
+        return self._run(statements.SHORTEN_LOG, {"at_view": self.view, "before_ms": before, "most": most})
+
     def put_attempts(self, before: Mapping[int, AttemptRecord], after: Mapping[int, AttemptRecord]) -> None:
         fresh, changed = [], []
         for bucket, record in after.items():

@@ -1,4 +1,4 @@
-"""The generation registry: which attempts are alive, and which generations gc may delete."""
+"""The generation registry: which attempts are alive, and what gc may delete."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from mv_assets.state.model import Generation, GenerationState
 from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
 from mv_assets.state.write import beat
+
+# Of the event log, deleted in one transaction.
+_LINES = 10_000
 
 
 class Registry:
@@ -106,6 +109,21 @@ class Registry:
                     tx.forget_generation(generation)
 
         self._retry.run(self._retry.critical, view, "gc", once)
+
+    def shorten_log(self, view: str, keep_ms: int) -> int:
+        """Delete lines of the event log that are older; each bucket keeps its last change of state.
+
+        Part by part, so that no commit waits long; how many lines those were.
+        """
+
+        def once() -> int:
+            with self._store.write(view, lock=False) as tx:
+                return tx.shorten_log(tx.now() - keep_ms, _LINES)
+
+        deleted = 0
+        while part := self._retry.run(self._retry.critical, view, "gc", once):
+            deleted += part
+        return deleted
 
     def _expired(self, generation: Generation, now: int) -> bool:
         # Who lives beats again soon: a heart that beat long after now did so before the clock was set back.

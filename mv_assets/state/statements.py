@@ -134,6 +134,26 @@ DOOM = update(_generation).where(_garbage).values(state=GenerationState.DOOMED.v
 _doomed = and_(at_view(_generation), _generation.c.state == GenerationState.DOOMED.value)
 GARBAGE = select(_generation).where(or_(_garbage, _doomed)).order_by(_generation.c.id)
 
+# A bucket keeps its last change of state and whatever came after it: what `explain` tells.
+_event, _change = schema.event, schema.event.alias("change")
+SHORTEN_LOG = delete(_event).where(
+    _event.c.id.in_(
+        select(_event.c.id)
+        .where(
+            at_view(_event),
+            _event.c.at < bindparam("before_ms"),
+            exists().where(
+                _change.c.view == _event.c.view,
+                _change.c.bucket == _event.c.bucket,
+                _change.c.id > _event.c.id,
+                _change.c.before.is_distinct_from(_change.c.after),
+            ),
+        )
+        .limit(bindparam("most"))
+        .scalar_subquery()
+    )
+)
+
 RENEW_LEASE = (
     update(schema.lease)
     .where(schema.lease.c.id == bindparam("name"), schema.lease.c.expires_at > bindparam("at"))

@@ -89,6 +89,7 @@ def test_gc_tells_programs_what_it_did(depot: Depot) -> None:
                 "deleted": [{"generation": left, "bytes": 1_000}],
                 "compacted": [],
                 "kept": [],
+                "forgotten": 0,
                 "errors": [],
             }
         ],

@@ -157,6 +157,13 @@ def test_a_large_answer_comes_in_pieces_and_is_the_same(shell: Shell, tmp_path: 
     )
 
 
+def test_csv_tells_null_from_the_empty_text(shell: Shell) -> None:
+    texts = "SELECT CAST(NULL AS STRING) AS a, '' AS b, 'x,\"y\"' AS c, 1 AS d FROM trips LIMIT 1"
+    assert shell.ask(texts, "--format", "csv")[0] == 'a,b,c,d\n,"","x,""y""",1\n'
+    alone = "SELECT CAST(NULL AS STRING) AS a FROM trips LIMIT 1"
+    assert shell.ask(alone, "--format", "csv")[0] == 'a\n""\n'
+
+
 def test_a_table_shows_the_first_rows_and_says_how_many_more_there_are(shell: Shell) -> None:
     many = "SELECT explode(sequence(1, 13)) AS i, at FROM trips ORDER BY i, at"
     for small in (50_000, 7):

@@ -16,6 +16,7 @@ from mv_assets.errors import WarehouseUnusable
 from mv_assets.refresh import warehouse
 from mv_assets.refresh.garbage import GcReport
 from mv_assets.refresh.warehouse import Warehouse
+from mv_assets.state import registry
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Attempt, GenerationState, Planned
 from mv_assets.state.registry import Registry
@@ -311,3 +312,24 @@ def test_a_dropped_view_is_filled_again(yard: Yards) -> None:
 
 def by_hour(rows: pa.Table) -> list[str]:
     return sorted(map(repr, rows.to_pylist()))
+
+
+def test_gc_shortens_the_event_log_but_a_bucket_keeps_its_last_change(
+    yard: Yards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_LINES", 2)
+    made = yard()
+    made.days(0, 1)
+    made.run()
+    made.overwrite(0)
+    made.overwrite(0)
+    before = {number: made.store.events("v", number * DAY) for number in (0, 1)}
+    assert [event.operation for event in before[0]] == ["OVERWRITE", "MARK", "OVERWRITE", "MARK", "APPEND"]
+    made.later(90 * DAY)
+    assert made.gc().forgotten == 0
+    made.later(1)
+    assert made.gc().forgotten == 4
+    assert made.store.events("v", 0) == before[0][:1]
+    assert made.store.events("v", DAY) == before[1]
+    assert made.gc().forgotten == 0
+    made.check()

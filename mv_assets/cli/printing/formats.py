@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import re
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -23,16 +24,33 @@ from mv_assets.errors import QueryRefused
 # More than a person would read.
 _MOST_ROWS = 1_000
 _WIDE = 100_000
+# What a CSV cell can't hold without quotes.
+_QUOTED = re.compile('[,"\r\n]')
 
 Writer = Callable[[Rows, IO[bytes]], None]
 
 
 def _as_csv(rows: Rows, out: IO[bytes]) -> None:
-    """With a header; NULL is an empty cell."""
-    written = csv.writer(_text(out), lineterminator="\n")
-    written.writerow(rows.names)
+    """With a header. NULL is an empty cell and the empty text is in quotes, as PostgreSQL and DuckDB have it.
+
+    Where a row is a single cell, both are in quotes: readers skip empty lines.
+    """
+    text = _text(out)
+    plain = csv.writer(text, lineterminator="\n")
+    plain.writerow(rows.names)
     for row in rows.values():
-        written.writerow(["" if value is None else in_text(value) for value in row])
+        cells = ["" if value is None else in_text(value) for value in row]
+        if "" in cells and len(cells) > 1:
+            text.write(",".join(map(_cell, row, cells)) + "\n")
+        else:
+            plain.writerow(cells)
+
+
+def _cell(value: Any, text: str) -> str:
+    if value is None:
+        return ""
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"' if not text or _QUOTED.search(text) else text
 
 
 def _as_json_lines(rows: Rows, out: IO[bytes]) -> None:
