@@ -1,4 +1,4 @@
-"""What a session is told for one job: how finely it is dealt out, by what there is to read, and how that is read."""
+"""What a session is told for one job: how finely it is dealt out, by what there is to read, and read how."""
 
 from __future__ import annotations
 

@@ -114,7 +114,9 @@ FIELDS = {
 OTHERS = {
     "s.deep.b.y": "s.deep.b.y",
     "get(l, 0).y": "l[1].y",
-    "transform(ll, i -> transform(i, e -> e.y))": "list_transform(ll, lambda i: list_transform(i, lambda e: e.y))",
+    "transform(ll, i -> transform(i, e -> e.y))": (
+        "list_transform(ll, lambda i: list_transform(i, lambda e: e.y))"
+    ),
     "map_values(m).y": "list_transform(map_values(m), lambda e: e.y)",
     "transform(map_entries(k), e -> e.key.y)": "list_transform(map_entries(k), lambda e: e.key.y)",
     "filter(sl.items, e -> e.y IS NOT NULL).y": (
