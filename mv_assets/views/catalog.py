@@ -10,7 +10,7 @@ from pathlib import Path
 from mv_assets.errors import Mistake, NotDeclared
 from mv_assets.project import Draft, MaterializedView, Project, Table, in_order, read
 from mv_assets.views.sql import Source, ViewSql, analyse
-from mv_assets.views.view import View, definition_of, unseen
+from mv_assets.views.view import View, definition_of, may_find_by_id, unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
 
 def _views(project: Project, tables: Mapping[str, Source]) -> tuple[dict[str, View], list[Mistake]]:
     sources, views, mistakes = dict(tables), {}, []
+    by_id = {table.name for table in project.tables if may_find_by_id(table)}
     for declared in _in_order(project.views):
         base = sources.get(declared.base)
         dimensions = [sources[name] for name in declared.dimensions if name in sources]
@@ -106,7 +107,9 @@ def _views(project: Project, tables: Mapping[str, Source]) -> tuple[dict[str, Vi
         )
         mistakes += [replace(mistake, where=f"views.{declared.name}.{mistake.where}") for mistake in wrong]
         if sql is not None:
-            views[declared.name] = View(declared, sql, definition_of(declared, sql, base, project.spark.conf))
+            read = {declared.base, *declared.dimensions}
+            definition = definition_of(declared, sql, base, project.spark.conf, by_id=bool(read & by_id))
+            views[declared.name] = View(declared, sql, definition)
             sources[declared.name] = _as_source(declared, sql)
     return views, mistakes
 

@@ -14,6 +14,8 @@ from mv_assets.views.sql import Merging, Source, ViewSql
 
 # Raise it when the engine would compute other rows from the same SQL and the same files.
 ENGINE_FORMAT = 1
+# The same for SQL that reaches inside columns of tables which may find these by id: it was given nulls.
+INSIDE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ def unseen(table: Table) -> Source:
     return Source(table.name, None, table.time_column, table.time_unit)
 
 
+def may_find_by_id(table: Table) -> bool:
+    """Whether its files' columns may be found by id: of a Delta table, only its log knows."""
+    return table.format in ("delta", "iceberg")
+
+
 # Settings of Spark SQL that say how fast, or where, but not what.
 _NO_MATTER = (
     "spark.sql.adaptive.",
@@ -72,15 +79,21 @@ _NO_MATTER = (
 
 
 def definition_of(
-    declared: MaterializedView, sql: ViewSql, base: Source, conf: Mapping[str, str] | None = None
+    declared: MaterializedView,
+    sql: ViewSql,
+    base: Source,
+    conf: Mapping[str, str] | None = None,
+    *,
+    by_id: bool = False,
 ) -> str:
     """The hash of all that decides which rows a bucket has, but the inputs themselves.
 
     A table counts by its name: where its files are is no matter, what they hold is in the fingerprints.
     Types of columns are inputs too, as they can go back to what they were, which a definition can't.
+    `by_id`: a table of the view may find its columns by id.
     """
     parts = {
-        "engine": ENGINE_FORMAT,
+        "engine": INSIDE_FORMAT if by_id and sql.reaches_inside else ENGINE_FORMAT,
         "sql": sql.sql,
         "columns": sql.columns,
         "bucket": declared.bucket,

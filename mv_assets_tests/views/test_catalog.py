@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from mv_assets.buckets import Buckets
 from mv_assets.cli import main
 from mv_assets.errors import Mistake, NotDeclared, ProjectError
-from mv_assets.views.catalog import Catalog, load
+from mv_assets.project import Project
+from mv_assets.project.file import Draft
+from mv_assets.views.catalog import Catalog, load, prepare
 from mv_assets.views.view import View
 
 HOURLY = "SELECT date_trunc('hour', pickup_at) AS hour, count(*) AS trips FROM trips GROUP BY ALL"
@@ -661,3 +663,58 @@ def test_the_schema_asks_for_what_a_view_must_have(missing: str) -> None:
 def test_jsonschema_agrees() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.validate(example(), schema())
+
+
+INSIDE = [
+    "SELECT at, s.x FROM events",
+    "SELECT at, events.s.x FROM events",
+    "SELECT at, s['x'] AS x FROM events",
+    "SELECT at, l.x FROM events",
+    "SELECT at, transform(l, e -> e.x) AS x FROM events e",
+    "SELECT at, map_values(m).x AS x FROM events",
+    "SELECT at, e.x FROM events LATERAL VIEW explode(l) t AS e",
+    "SELECT at, y FROM events LATERAL VIEW inline(l) t AS x, y",
+    "SELECT at FROM events WHERE s.x > 0",
+    "SELECT at, d.s.x FROM events JOIN d USING (id)",
+]
+NOT_INSIDE = {
+    "SELECT at, x FROM events": "2441459962aa04f4",
+    "SELECT e.at, e.x, `s.x` FROM events e WHERE e.y > 1.5": "1509996383c1bee3",
+    "SELECT events.at, d.x FROM events JOIN d USING (id)": "fe89e4da72a409b3",
+    "SELECT date_trunc('hour', at) AS at, count(*) AS n, max(s) AS s FROM events GROUP BY ALL": (
+        "b47895f277c9f53d"
+    ),
+}
+
+
+def defined(sql: str, base: str, dimension: str = "parquet", **fields: Any) -> str:
+    """The definition of a view on tables of some formats, of which nothing but the declaration is known."""
+    tables = [
+        {"name": "events", "path": "events", "time_column": "at", "format": base, **fields},
+        {"name": "d", "path": "d", "format": dimension},
+    ]
+    view = {"name": "v", "base": "events", "sql": sql, "time_column": "at", "bucket": "1d"}
+    dimensions = ["d"] if "JOIN d" in sql else []
+    declared = {"tables": tables, "views": [{**view, "start": "2024-01-01", "dimensions": dimensions}]}
+    draft = Draft("test", Project.model_validate(declared))
+    return prepare(draft, schemas=False).view("v").definition
+
+
+@pytest.mark.parametrize("sql", INSIDE)
+def test_sql_that_reaches_inside_columns_that_may_be_found_by_id_is_computed_again(sql: str) -> None:
+    before = defined(sql, "parquet")
+    assert defined(sql, "iceberg") == defined(sql, "delta") != before
+    assert defined(sql, "iceberg", reader="spark") == defined(sql, "iceberg")
+    assert (defined(sql, "parquet", "iceberg") == before) is ("JOIN d" not in sql)
+
+
+@pytest.mark.parametrize(("sql", "definition"), NOT_INSIDE.items())
+def test_other_sql_has_the_definition_that_it_always_had(sql: str, definition: str) -> None:
+    """What is stored under it must not be computed again."""
+    for base in ("parquet", "delta", "iceberg"):
+        for dimension in ("parquet", "delta", "iceberg"):
+            assert defined(sql, base, dimension) == definition
+
+
+def test_sql_on_files_that_know_their_columns_by_name_has_the_definition_that_it_always_had() -> None:
+    assert defined("SELECT at, s.x FROM events", "parquet") == "3f9270ec40864809"

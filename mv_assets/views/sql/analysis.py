@@ -45,7 +45,8 @@ class ViewSql:
     find a column there, and is the same whether schemas are known or not: what is read, and what counts as an
     input, must not depend on that. `approximate` are the output columns in which another run may differ.
     `lineage` has, for each output column, the tables' columns that it is made from. `merging` is how rows
-    made of further files are merged into what is stored, or why they can't be.
+    made of further files are merged into what is stored, or why they can't be. `reaches_inside` says whether
+    it names parts of a column, and is the same whether schemas are known or not.
     """
 
     sql: str
@@ -58,6 +59,7 @@ class ViewSql:
     approximate: frozenset[str] = frozenset()
     lineage: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
     merging: Merging | str = field(default="it was not looked into", compare=False)
+    reaches_inside: bool = False
 
 
 def analyse(
@@ -112,6 +114,7 @@ def _analyse(
         approximate=approximate_columns(select, reading.tokens, resolver.meaning),
         lineage=lineage(select, resolver.meaning),
         merging=_merging(reading, resolver, aggregates=cut.aggregates),
+        reaches_inside=_reaches_inside(select),
     ), []
 
 
@@ -124,6 +127,23 @@ def _merging(reading: Reading, resolver: Resolver, *, aggregates: bool) -> Mergi
     except NotPlain as why:
         return str(why)
     return merging_of(reading.select, resolver.meaning, used, aggregates=aggregates)
+
+
+def _reaches_inside(select: exp.Select) -> bool:
+    """Whether the SQL names parts of columns, as by s.x, l[0], a lambda or a generator.
+
+    A name before a point that is a table's is taken for it.
+    """
+    named = select.find_all(exp.Table, exp.Subquery, exp.CTE)
+    tables = {each.alias_or_name.lower() for each in named}
+
+    def inside(node: exp.Expr) -> bool:
+        if isinstance(node, exp.Column):
+            first, *others = (part.name.lower() for part in node.parts)
+            return len(others) > (1 if first in tables else 0)
+        return isinstance(node, (exp.Dot, exp.Bracket, exp.Lambda, exp.UDTF))
+
+    return any(inside(node) for node in select.walk())
 
 
 def _unreached(select: exp.Select, resolver: Resolver) -> list[Mistake]:
