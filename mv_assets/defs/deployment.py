@@ -58,6 +58,7 @@ class Deployment:
             manager = PartitionManager(store, clock=self.shared(store), who=who)
             yield open_project(self.catalog, store, manager, engine, self.now)
         finally:
+            engine.close()
             store.close()
 
     def starts(self) -> dict[str, int]:

@@ -1,13 +1,51 @@
-"""Spark here, or a client of a Connect server."""
+"""Spark here, or a client of a Connect server, whose sessions have to be closed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# How long a server may take to take leave.
+_PATIENCE_S = 5.0
 
 
 def is_client(of: SparkSession | DataFrame) -> bool:
     """Whether a session, or a frame's, is on a Connect server. Nothing of Connect is loaded to find out."""
     return type(of).__module__.startswith("pyspark.sql.connect")
+
+
+def new_session(spark: SparkSession) -> SparkSession:
+    """Another session of the same Spark, for whoever asks to close.
+
+    The frames of one may be anybody's: it is closed when the last of them is gone, and before the process
+    ends. A client that the interpreter finds open when it ends waits for its connection for ever.
+    """
+    own = spark.newSession()
+    if is_client(own):
+        weakref.finalize(own, _close, own.client)
+    return own
+
+
+def close(spark: SparkSession) -> None:
+    """Have the server forget a session. One of a Spark in this process takes nothing with it."""
+    if is_client(spark):
+        _close(spark.client)
+
+
+def _close(client: Any) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    if client.is_closed:
+        return
+    # A server that is gone, or does not answer, forgets by itself.
+    client.set_retry_policies([])
+    if hasattr(client, "_rpc_deadlines"):
+        client._rpc_deadlines = replace(client._rpc_deadlines, release_session=_PATIENCE_S)  # noqa: SLF001
+    with suppress(PySparkException):
+        client.release_session()
+    client.close()

@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
-from mv_assets.engine.connect import is_client
+from mv_assets.engine.connect import close, is_client, new_session
 from mv_assets.engine.failures import in_short, spark_errors
 from mv_assets.engine.sizing import PER_JOB
 from mv_assets.engine.starting import start
@@ -62,13 +63,18 @@ _RETRIES = 5
 
 @dataclass(slots=True)
 class Engine:
-    """Spark as a project declares it. Nothing starts before a session is asked for."""
+    """Spark as a project declares it. Nothing starts before a session is asked for.
+
+    Whoever has one closes it, and stops it if the Spark that it started is nobody else's.
+    """
 
     declared: Spark
     start: Callable[[Spark], SparkSession] = field(default=start, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
     # Sessions that nobody uses at the moment. A new one would compile again what others have compiled.
     _free: list[SparkSession] = field(default_factory=list, repr=False)
+    # Sessions that were made here, as far as anybody still has them.
+    _made: WeakSet[SparkSession] = field(default_factory=WeakSet, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @contextmanager
@@ -86,6 +92,11 @@ class Engine:
             yield own
         except EngineUnavailable:
             self._forget()
+            raise
+        except KeyboardInterrupt:
+            # Nobody waits for it any more, and Spark would go on.
+            with suppress(JobFailed, EngineUnavailable), spark_errors():
+                own.interruptAll()
             raise
         finally:
             if self._spark is not None:
@@ -113,6 +124,7 @@ class Engine:
         self.check()
         if self._spark is None:
             raise EngineUnavailable("it was stopped")
+        _be_quiet(self._spark)
         with spark_errors():
             _refuse({key: self._spark.conf.get(key, None) or "false" for key in _REFUSED})
         return self._spark
@@ -129,7 +141,6 @@ class Engine:
         try:
             with spark_errors():
                 self._spark = self._spark or self.start(self.declared)
-                _be_quiet(self._spark)
                 return self._used() or self._new(self._spark)
         except (JobFailed, EngineUnavailable, AttributeError) as error:
             # A Spark that was stopped has lost its parts.
@@ -150,14 +161,24 @@ class Engine:
         return None
 
     def _new(self, spark: SparkSession) -> SparkSession:
-        own = spark.newSession()
+        own = new_session(spark)
+        self._made.add(own)
         _be_quiet(own)
         _configure(own, self.declared.conf)
         return own
 
+    def close(self) -> None:
+        """Close all sessions that were made here; the Spark goes on."""
+        self._free.clear()
+        for own in list(self._made):
+            close(own)
+        self._made.clear()
+
     def stop(self) -> None:
-        """Stop Spark, if it has not stopped by itself."""
+        """Close all sessions and stop Spark, if it has not stopped by itself."""
+        self.close()
         if self._spark is not None:
+            close(self._spark)
             with suppress(JobFailed, EngineUnavailable), spark_errors():
                 self._spark.stop()
             self._forget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.clock import clock
-from mv_assets.engine.connect import is_client
+from mv_assets.engine.connect import is_client, new_session
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
@@ -158,10 +159,19 @@ def _ready(spark: SparkSession, file: Path) -> _Ready:
         if replaced is not None and replaced[0] == state:
             return replaced[1]
         _READY[key] = state, _prepared(spark, file)
+        if is_client(spark):
+            weakref.finalize(spark, _forget, key)
         if replaced is not None:
             # Queries that still run on it keep the connections that they have.
             replaced[1].store.close()
         return _READY[key][1]
+
+
+def _forget(key: tuple[str, str]) -> None:
+    """Let go of what was made ready for a session that is gone; frames of it keep what they need."""
+    ready = _READY.pop(key, None)
+    if ready is not None:
+        ready[1].store.close()
 
 
 def _prepared(spark: SparkSession, file: Path) -> _Ready:
@@ -174,7 +184,10 @@ def _prepared(spark: SparkSession, file: Path) -> _Ready:
 
 def _engine(spark: SparkSession, declared: Spark) -> Engine:
     """Sessions of the caller's Spark, and never another one, whatever the project declares."""
-    return Engine(declared, start=lambda _: spark.newSession())
+    with spark_errors():
+        # The caller's own is neither changed nor kept from being closed.
+        own = new_session(spark)
+    return Engine(declared, start=lambda _: own)
 
 
 def _identity(spark: SparkSession) -> str:

@@ -7,6 +7,7 @@ import csv
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mv_assets.cli import show
-from mv_assets.cli.printing.rows import Rows, values_of
+from mv_assets.cli.printing.rows import Rows, as_failures, values_of
 from mv_assets.cli.printing.values import in_json, in_text, on_terminal
 from mv_assets.errors import QueryRefused
 
@@ -38,12 +39,13 @@ def _as_csv(rows: Rows, out: IO[bytes]) -> None:
     text = _text(out)
     plain = csv.writer(text, lineterminator="\n")
     plain.writerow(rows.names)
-    for row in rows.values():
-        cells = ["" if value is None else in_text(value) for value in row]
-        if "" in cells and len(cells) > 1:
-            text.write(",".join(map(_cell, row, cells)) + "\n")
-        else:
-            plain.writerow(cells)
+    with closing(rows.values()) as values:
+        for row in values:
+            cells = ["" if value is None else in_text(value) for value in row]
+            if "" in cells and len(cells) > 1:
+                text.write(",".join(map(_cell, row, cells)) + "\n")
+            else:
+                plain.writerow(cells)
 
 
 def _cell(value: Any, text: str) -> str:
@@ -61,15 +63,17 @@ def _as_json_lines(rows: Rows, out: IO[bytes]) -> None:
 
     """
     _refuse_twice(rows)
-    for row in rows.values():
-        out.write(_dumped(dict(zip(rows.names, map(in_json, row), strict=True))) + b"\n")
+    with closing(rows.values()) as values:
+        for row in values:
+            out.write(_dumped(dict(zip(rows.names, map(in_json, row), strict=True))) + b"\n")
 
 
 def as_document(rows: Rows, served: dict[str, Any], out: IO[bytes]) -> None:
     """Columns, rows and what they came from as one object, which is never in memory as a whole."""
     out.write(b'{"columns": ' + _dumped(rows.names) + b', "types": ' + _dumped(rows.types) + b', "rows": [')
-    for number, row in enumerate(rows.values()):
-        out.write((b",\n" if number else b"\n") + _dumped([in_json(value) for value in row]))
+    with closing(rows.values()) as values:
+        for number, row in enumerate(values):
+            out.write((b",\n" if number else b"\n") + _dumped([in_json(value) for value in row]))
     out.write(b'], "served": ' + _dumped(served) + b"}\n")
 
 
@@ -78,11 +82,12 @@ def _as_parquet(rows: Rows, out: IO[bytes]) -> None:
 
     Raises:
         QueryRefused: two columns have the same name.
+        JobFailed: Parquet has no such type.
 
     """
     _refuse_twice(rows)
-    with pq.ParquetWriter(out, _named(rows)) as writer:
-        for piece in rows.pieces():
+    with as_failures(), closing(rows.pieces()) as pieces, pq.ParquetWriter(out, _named(rows)) as writer:
+        for piece in pieces:
             writer.write_table(piece.rename_columns(rows.names))
 
 

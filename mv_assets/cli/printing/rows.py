@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -20,11 +21,21 @@ from mv_assets.errors import JobFailed
 # Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.
 SMALL = 50_000
 _PIECE = 10_000
-_INTERVALS = (kinds.YearMonthIntervalType, kinds.DayTimeIntervalType, kinds.CalendarIntervalType)
+_TEXTS = (
+    kinds.YearMonthIntervalType,
+    kinds.DayTimeIntervalType,
+    kinds.CalendarIntervalType,
+    kinds.VariantType,
+    kinds.NullType,
+)
 
 
 class Rows:
-    """The rows of a frame that Spark keeps. Intervals and variants are handed out as text."""
+    """The rows of a frame that Spark keeps. Intervals and variants are handed out as text.
+
+    Whatever Spark knows of an answer, each of its values, at any depth, may be null: how it was computed, and
+    in how many pieces it comes, makes no other types.
+    """
 
     def __init__(self, frame: DataFrame) -> None:
         with spark_errors():
@@ -35,7 +46,7 @@ class Rows:
         self.names: list[str] = schema.fieldNames()
         self.types = [field.dataType.simpleString() for field in schema]
         self._kinds = [field.dataType for field in schema]
-        given = [_replaced(_shown(kind), _as_text) for kind in self._kinds]
+        given = [_replaced(kind, _as_text) for kind in self._kinds]
         self._given = _numbered(given)
         self.arrow = to_arrow_schema(self._given, timezone="UTC")
 
@@ -49,15 +60,18 @@ class Rows:
         seen = {name.lower() for name in self.names}
         return None if len(seen) == len(self.names) else next(iter(self._repeated()))
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """All rows. Never much of a large answer is in this process."""
+    def pieces(self) -> Generator[pa.Table]:
+        """All rows. Never much of a large answer is in this process.
+
+        To be closed by who does not want them all: Spark waits to hand out the rest.
+        """
         if self.total <= SMALL:
             yield self._whole()
             return
         with spark_errors():
             rows = self._plain().toLocalIterator()
         while True:
-            with spark_errors():
+            with as_failures(), spark_errors():
                 piece = list(islice(rows, _PIECE))
             if not piece:
                 return
@@ -67,12 +81,12 @@ class Rows:
         """The first rows, in their order."""
         if self.total <= SMALL:
             return self._whole().slice(0, most)
-        with spark_errors():
+        with as_failures(), spark_errors():
             # Collected: as Arrow, a limit may come in another order.
             return self._as_arrow(self._plain().limit(most).collect())
 
-    def values(self) -> Iterator[tuple[Any, ...]]:
-        """All rows as Python's values."""
+    def values(self) -> Generator[tuple[Any, ...]]:
+        """All rows as Python's values; to be closed, too."""
         for piece in self.pieces():
             for at in range(0, piece.num_rows, _PIECE):
                 yield from values_of(piece.slice(at, _PIECE))
@@ -85,8 +99,8 @@ class Rows:
             seen.add(name.lower())
 
     def _whole(self) -> pa.Table:
-        with spark_errors():
-            return self._select(self._given).toArrow()
+        with as_failures(), spark_errors():
+            return self._select(self._given).toArrow().cast(self.arrow)
 
     def _plain(self) -> DataFrame:
         """With times that have no zone: in rows, those with one come in the zone of this process."""
@@ -101,21 +115,34 @@ class Rows:
         return self._frame.select(*(_given(kind, field) for kind, field in pairs))
 
     def _as_arrow(self, rows: Sequence[Row]) -> pa.Table:
-        made = LocalDataToArrowConversion.convert(rows, self._zoneless, use_large_var_types=False)
-        return made.cast(self.arrow)
+        with as_failures():
+            made = LocalDataToArrowConversion.convert(rows, self._zoneless, use_large_var_types=False)
+            return made.cast(self.arrow)
+
+
+@contextmanager
+def as_failures() -> Iterator[None]:
+    """What Python or Arrow has no word for is said in one sentence.
+
+    Raises:
+        JobFailed: a value, or its type, can't be given out.
+
+    """
+    try:
+        yield
+    except (ValueError, OverflowError, TypeError, pa.ArrowException) as error:
+        raise JobFailed(f"a value can't be printed ({error}); cast its column to a string") from error
 
 
 def values_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows of an Arrow table.
 
     Raises:
-        JobFailed: one has a time that Python has no word for.
+        JobFailed: one has a value that Python has no word for.
 
     """
-    try:
+    with as_failures():
         return zip(*map(_column, table.columns), strict=True)
-    except (ValueError, OverflowError) as error:
-        raise JobFailed(f"a value can't be printed ({error}); cast its column to a string") from error
 
 
 def _column(column: pa.ChunkedArray) -> list[Any]:
@@ -137,12 +164,8 @@ def _given(kind: kinds.DataType, wanted: kinds.StructField) -> Column:
     return column if kind == wanted.dataType else column.cast(wanted.dataType).alias(wanted.name)
 
 
-def _shown(kind: kinds.DataType) -> kinds.DataType:
-    return kinds.StringType() if isinstance(kind, (kinds.VariantType, kinds.NullType)) else kind
-
-
 def _as_text(kind: kinds.DataType) -> kinds.DataType:
-    return kinds.StringType() if isinstance(kind, _INTERVALS) else kind
+    return kinds.StringType() if isinstance(kind, _TEXTS) else kind
 
 
 def _without_zone(kind: kinds.DataType) -> kinds.DataType:
@@ -150,19 +173,14 @@ def _without_zone(kind: kinds.DataType) -> kinds.DataType:
 
 
 def _replaced(kind: kinds.DataType, by: Callable[[kinds.DataType], kinds.DataType]) -> kinds.DataType:
-    """The type with others inside of it."""
+    """The type with others inside of it, all of which may be null."""
     match kind:
         case kinds.ArrayType():
-            return kinds.ArrayType(_replaced(kind.elementType, by), kind.containsNull)
+            return kinds.ArrayType(_replaced(kind.elementType, by))
         case kinds.MapType():
-            return kinds.MapType(
-                _replaced(kind.keyType, by), _replaced(kind.valueType, by), kind.valueContainsNull
-            )
+            return kinds.MapType(_replaced(kind.keyType, by), _replaced(kind.valueType, by))
         case kinds.StructType():
             return kinds.StructType(
-                [
-                    kinds.StructField(field.name, _replaced(field.dataType, by), field.nullable)
-                    for field in kind
-                ]
+                [kinds.StructField(field.name, _replaced(field.dataType, by)) for field in kind]
             )
     return by(kind)
