@@ -223,8 +223,20 @@ def test_11_revert_keeps_inputs_and_time_and_is_a_no_op_elsewhere(deployment: De
     )
     with deployment.untouched():
         assert deployment.manager.revert(deployment.declaration, sights) == []
-    with pytest.raises(UnknownView):
-        deployment.manager.revert(view(name="nobody"), sights)
+
+
+def test_11_revert_mark_and_fail_of_a_view_that_nobody_declared_do_nothing(deployment: Deployment) -> None:
+    deployment.fill(0)
+    deployment.table.day("f1", 1, 1)
+    unknown, work, sights = view(name="nobody"), deployment.begin(1), {0: deployment.sight(0)}
+    with deployment.untouched():
+        assert deployment.manager.revert(unknown, sights) == []
+        assert deployment.manager.mark_stale(unknown, {0: Mark("late")}) == []
+        assert deployment.manager.fail(unknown, work.attempt, {DAY: "damaged"}) == []
+    assert (deployment.store.views(), deployment.sleeps) == (["v"], [])
+    # A person's mark is an order: one that nobody can follow is refused.
+    with pytest.raises(UnknownView, match="nobody"):
+        deployment.manager.force(unknown, [0], "a person")
 
 
 def test_11_revert_needs_all_inputs_equal_and_data(deployment: Deployment) -> None:
