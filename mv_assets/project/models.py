@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
 from mv_assets.project.values import (
@@ -31,7 +32,10 @@ def home() -> str:
 
 
 class _Declared(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    # What is given may hold a password or a token: no message of pydantic's repeats it.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
+    )
 
 
 def _written(text: str) -> Any:
@@ -179,11 +183,38 @@ class Spark(_Declared):
         return self
 
 
+class StateDatabase(_Declared):
+    """The database that says which bucket was computed from what. Its URL alone may stand for it."""
+
+    # It may hold a password.
+    url: StateUrl = Field(repr=False)
+    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    attempts: Count = 128
+    """So often what others are in the way of is tried, 50 to 200 ms apart, before it is given up."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_url_alone(cls, given: Any) -> Any:
+        return {"url": given} if isinstance(given, str) else given
+
+
+class _OrItsUrl:
+    """What an editor is told of a state: that it is a text, or more."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(
+        core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core_schema)]}
+
+
 class Project(_Declared):
     """Tables, views, and where their state and data are kept."""
 
-    state: StateUrl = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
-    """sqlite:///FILE (state.db in MV_ASSETS_HOME), or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    state: Annotated[StateDatabase, _OrItsUrl] = Field(
+        default_factory=lambda: StateDatabase(url=f"sqlite:///{home()}/state.db"), validate_default=True
+    )
+    """URL of the state database, by default state.db in MV_ASSETS_HOME; or `url` and `attempts`."""
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
     """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
     spark: Spark = Spark()

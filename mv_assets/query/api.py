@@ -25,7 +25,7 @@ from mv_assets.query.statement import statement_of
 from mv_assets.refresh.opened import open_project
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, open_state
 from mv_assets.views.catalog import Catalog, load
 
 # With other values than these, Spark reads a query otherwise than views are matched with it.
@@ -166,7 +166,7 @@ def _ready(spark: SparkSession, file: Path) -> _Ready:
 
 def _prepared(spark: SparkSession, file: Path) -> _Ready:
     catalog = load(file, schemas=False)
-    store = Store(catalog.project.state)
+    store = open_state(catalog.project.state)
     manager = PartitionManager(store, clock=SharedClock(store), who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
     return _Ready(catalog, store, Answers(open_project(catalog, store, manager, engine, clock)))

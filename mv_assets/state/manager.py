@@ -50,7 +50,7 @@ class PartitionManager:
         self._store = store
         self.clock = clock
         self._log = Log(clock, who)
-        self._retry = retry or Retry()
+        self._retry = retry or store.retry
 
     def declare(self, view: Declaration) -> Header:
         """Put a declared view in force: create it, let a new definition take over, extend its coverage.

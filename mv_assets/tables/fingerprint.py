@@ -24,7 +24,10 @@ def fingerprint_of(named: Iterable[tuple[str, int]]) -> Fingerprint:
     # Pinot compares names as Java does. Plain ASCII has the same order for everybody, and is what most have.
     parts.sort(key=None if all(name.isascii() for name, _ in parts) else _as_java_compares)
     content = b"".join(
-        [b"%b\x00%b\n" % (name.encode("utf-8", "surrogateescape"), struct.pack("<q", crc)) for name, crc in parts]
+        [
+            b"%b\x00%b\n" % (name.encode("utf-8", "surrogateescape"), struct.pack("<q", crc))
+            for name, crc in parts
+        ]
     )
     return Fingerprint(len(parts), signed(farmhash.fingerprint64(content)))
 
