@@ -21,7 +21,7 @@ def declare(
     spark: Spark | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
-    given = {"state": state, "warehouse": warehouse, "spark": spark}
+    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
     project = Project(
         tables=tuple(tables),
         views=tuple(views),

@@ -15,8 +15,10 @@ from mv_assets.project.values import (
     ConnectUrl,
     Count,
     Duration,
+    MaybeDuration,
     Name,
-    Owner,
+    Names,
+    Owners,
     OwnName,
     Start,
     StateUrl,
@@ -38,9 +40,9 @@ class _Declared(BaseModel):
     )
 
 
-def _written(text: str) -> Any:
+def _written(default: Any) -> Any:
     """A default as people write it: an editor that knows the schema shows it."""
-    return Field(text, validate_default=True)
+    return Field(default, validate_default=True)
 
 
 class _Table(_Declared):
@@ -126,7 +128,7 @@ class MaterializedView(_Declared):
     """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
     base: Name
     """The table, or another view, whose rows are put in buckets."""
-    dimensions: tuple[Name, ...] = ()
+    dimensions: Names = _written(())
     """Tables that the SQL joins; a change in one makes every bucket stale."""
     sql: Text
     """One SELECT, in Spark SQL."""
@@ -138,7 +140,7 @@ class MaterializedView(_Declared):
     """The first bucket; earlier data is not computed."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
-    max_staleness: Duration | None = None
+    max_staleness: MaybeDuration = _written(None)
     """Bounded reads refuse the view when it lags further behind than this."""
     stall_after: Duration = _written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
@@ -150,7 +152,7 @@ class MaterializedView(_Declared):
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
-    owners: tuple[Owner, ...] = ()
+    owners: Owners = _written(())
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
     @model_validator(mode="after")

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Lock
 
-from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.clock import clock
@@ -17,7 +16,7 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.project import Spark
-from mv_assets.project.values import Duration
+from mv_assets.project.values import duration_of
 from mv_assets.query.answering import Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.planning import UTC
@@ -205,13 +204,9 @@ def _bound(freshness: str, max_staleness: str | timedelta | None) -> int | None:
     if freshness != Freshness.BOUNDED:
         raise Refused("max_staleness is for freshness='bounded'; leave it out")
     try:
-        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else _parsed(max_staleness)
-    except ValidationError as error:
-        raise Refused(f"max_staleness: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else duration_of(max_staleness)
+    except ValueError as error:
+        raise Refused(f"max_staleness: {error}") from None
     if bound <= 0:
         raise Refused("max_staleness is no time at all; for an answer that is not stale, ask strict")
     return bound
-
-
-def _parsed(text: str) -> int:
-    return TypeAdapter[int](Duration).validate_python(text)

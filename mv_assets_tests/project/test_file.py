@@ -719,7 +719,7 @@ def test_nor_do_those_of_a_project_in_python(state: Any) -> None:
 
 def test_a_project_in_python_takes_a_state_in_every_form() -> None:
     url = f"postgresql://u:{SECRET}@h/db"
-    given = [url, {"url": url, "attempts": 9}, StateDatabase(url=url, attempts=9)]
+    given: list[Any] = [url, {"url": url, "attempts": 9}, StateDatabase(url=url, attempts=9)]
     found = [declare([], [], state=each).finished().state for each in given]
     assert [(state.url, state.attempts) for state in found] == [(url, 128), (url, 9), (url, 9)]
     assert SECRET not in repr(found)
