@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
-    from mv_assets.project import DeltaTable, IcebergTable, MaterializedView, ParquetTable, Spark
+    from mv_assets.project import (
+        DeltaTable,
+        IcebergTable,
+        MaterializedView,
+        ParquetTable,
+        Spark,
+        StateDatabase,
+    )
     from mv_assets.query.api import sql
 
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
@@ -20,6 +27,7 @@ _WHERE = {
     "MaterializedView": "mv_assets.project",
     "ParquetTable": "mv_assets.project",
     "Spark": "mv_assets.project",
+    "StateDatabase": "mv_assets.project",
     "sql": "mv_assets.query.api",
 }
 
@@ -30,6 +38,7 @@ __all__ = [
     "MvError",
     "ParquetTable",
     "Spark",
+    "StateDatabase",
     "build_definitions",
     "sql",
 ]

@@ -159,8 +159,9 @@ class GaveUp(StateError):
 
     def __init__(self, view: str | None, operation: str, attempts: int, cause: BaseException) -> None:
         what = operation if view is None else f"{operation} on view {view!r}"
+        often = f"{attempts} attempt{'' if attempts == 1 else 's'}"
         super().__init__(
-            f"{what} gave up after {attempts} attempts; see that the state database can be reached, then try "
+            f"{what} gave up after {often}; see that the state database can be reached, then try "
             f"again; the last attempt said: {cause}"
         )
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
 from mv_assets.cli.asking import Asking
 from mv_assets.cli.printing.formats import FORMATS
@@ -14,7 +13,7 @@ from mv_assets.cli.prompt import Prompt
 from mv_assets.cli.session import Session
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.project.values import Duration
+from mv_assets.project.values import duration_of
 from mv_assets.query.answering import Answers
 from mv_assets.query.fitness import Freshness
 from mv_assets.refresh.opened import open_project
@@ -27,9 +26,9 @@ class _Span(click.ParamType[int]):
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            found = value if isinstance(value, int) else TypeAdapter(Duration).validate_python(value)
-        except ValidationError as error:
-            self.fail(error.errors()[0]["msg"].removeprefix("Value error, "), param, ctx)
+            found = value if isinstance(value, int) else duration_of(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
         if found == 0:
             self.fail(
                 "0 is no time at all; for an answer that is not stale, ask with --freshness strict",

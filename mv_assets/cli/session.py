@@ -18,7 +18,7 @@ from mv_assets.demo import unnamed
 from mv_assets.errors import NoState
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, open_state
 from mv_assets.views.catalog import Catalog, load
 
 
@@ -48,7 +48,7 @@ class Session:
     @contextmanager
     def state(self, catalog: Catalog) -> Iterator[Store]:
         """The state database, made if need be."""
-        store = Store(catalog.project.state)
+        store = open_state(catalog.project.state)
         try:
             yield store
         finally:
@@ -58,7 +58,7 @@ class Session:
     def existing_state(self, catalog: Catalog) -> Iterator[Store | None]:
         """The state database as it is; None if nobody has used it yet."""
         try:
-            store = Store(catalog.project.state, create=False)
+            store = open_state(catalog.project.state, create=False)
         except NoState:
             yield None
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import dagster as dg
 
@@ -17,7 +18,7 @@ from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
 from mv_assets.defs.sensors import table_sensor
 from mv_assets.errors import Mistake, SettingRefused
-from mv_assets.project import MaterializedView, Spark, Table, declare
+from mv_assets.project import MaterializedView, Spark, StateDatabase, Table, declare
 from mv_assets.project.checks import suggestion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
@@ -50,7 +51,7 @@ def build_definitions(
     *,
     tables: Iterable[Table],
     views: Iterable[MaterializedView],
-    state: str | None = None,
+    state: str | StateDatabase | Mapping[str, Any] | None = None,
     warehouse: str | None = None,
     spark: Spark | SparkResource | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
@@ -63,7 +64,8 @@ def build_definitions(
     Args:
         tables: base tables and dimensions.
         views: materialized views on them, or on each other.
-        state: URL of the state database; by default SQLite in `MV_ASSETS_HOME`, or in `.mv_assets`.
+        state: URL of the state database, or that and more as a `StateDatabase`; by default SQLite in
+            `MV_ASSETS_HOME`, or in `.mv_assets`.
         warehouse: folder or URI of the views' data; by default beside that.
         spark: how to reach Spark, or the Spark resource that the project has already.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables

@@ -22,7 +22,7 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Pulse
 from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, open_state
 from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
 
@@ -53,7 +53,7 @@ class Deployment:
         """All that work needs; Spark is the resource's, which starts when it is first needed."""
         declared = self.catalog.project.spark
         engine = Engine(declared) if spark is None else Engine(declared, lambda _: _session_of(spark))
-        store = Store(self.catalog.project.state)
+        store = open_state(self.catalog.project.state)
         try:
             manager = PartitionManager(store, clock=self.shared(store), who=who)
             yield open_project(self.catalog, store, manager, engine, self.now)
@@ -78,7 +78,7 @@ class Deployment:
     def _pulses(self) -> dict[str, Pulse]:
         """What the state has of the views; nothing if it does not answer: a load must not wait for long."""
         try:
-            store = Store(self.catalog.project.state, retry=Retry(_FEW), create=False)
+            store = Store(self.catalog.project.state.url, retry=Retry(_FEW), create=False)
         except MvError:
             return {}
         try:
@@ -91,7 +91,7 @@ class Deployment:
 
 def identity(project: Project) -> str:
     """Names a project among others that one Dagster may have, without giving away where its state is."""
-    named = f"{shown(state_url(project.state))} {project.warehouse}"
+    named = f"{shown(state_url(project.state.url))} {project.warehouse}"
     return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 

@@ -10,6 +10,7 @@ from mv_assets.project.models import (
     ParquetTable,
     Project,
     Spark,
+    StateDatabase,
     Table,
 )
 
@@ -21,6 +22,7 @@ __all__ = [
     "ParquetTable",
     "Project",
     "Spark",
+    "StateDatabase",
     "Table",
     "declare",
     "in_order",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mv_assets.errors import Mistake, ProjectError
 from mv_assets.project.checks import Sketch, check, suggestion
 from mv_assets.project.document import Document, Place
-from mv_assets.project.models import FORMATS, MaterializedView, Project, Spark
+from mv_assets.project.models import FORMATS, MaterializedView, Project, Spark, StateDatabase
 from mv_assets.project.values import StateUrl, Text
 
 _SQLITE = "sqlite:///"
@@ -122,15 +122,21 @@ class _Reader:
             views=tuple(view for view in made_views if view is not None),
         )
 
-    def _settings(self) -> dict[str, str]:
+    def _settings(self) -> dict[str, Any]:
         """State and warehouse, as given or by default, with their paths resolved."""
         content = self._document.content
-        state = content.get("state", f"{_SQLITE}{self._home}/state.db")
+        unwritten = f"{_SQLITE}{self._home}/state.db"
+        state = content.get("state", unwritten)
+        more = self._one(StateDatabase, state, ("state",)) if isinstance(state, dict) else None
+        if isinstance(state, dict):
+            state = unwritten if more is None else more.url
         warehouse = content.get("warehouse", f"{self._home}/warehouse")
         found = self._one(_Settings, {"state": state, "warehouse": warehouse}, ())
         if found is None:
             return {}
-        return {"state": self._database(found.state), "warehouse": self._path(found.warehouse)}
+        url = self._database(found.state)
+        kept = StateDatabase(url=url) if more is None else more.model_copy(update={"url": url})
+        return {"state": kept, "warehouse": self._path(found.warehouse)}
 
     def _items(self, key: str) -> list[Any]:
         items = self._document.content.get(key)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import BaseModel
 
 from mv_assets.project.checks import Sketch, check
 from mv_assets.project.file import Draft
-from mv_assets.project.models import MaterializedView, Project, Spark, Table
+from mv_assets.project.models import MaterializedView, Project, Spark, StateDatabase, Table
 
 
 def declare(
     tables: Iterable[Table],
     views: Iterable[MaterializedView],
     *,
-    state: str | None = None,
+    state: str | StateDatabase | Mapping[str, Any] | None = None,
     warehouse: str | None = None,
     spark: Spark | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
-    given = {"state": state, "warehouse": warehouse, "spark": spark}
+    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
     project = Project(
         tables=tuple(tables),
         views=tuple(views),

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
 from mv_assets.project.values import (
@@ -14,8 +15,10 @@ from mv_assets.project.values import (
     ConnectUrl,
     Count,
     Duration,
+    MaybeDuration,
     Name,
-    Owner,
+    Names,
+    Owners,
     OwnName,
     Start,
     StateUrl,
@@ -31,12 +34,15 @@ def home() -> str:
 
 
 class _Declared(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    # What is given may hold a password or a token: no message of pydantic's repeats it.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
+    )
 
 
-def _written(text: str) -> Any:
+def _written(default: Any) -> Any:
     """A default as people write it: an editor that knows the schema shows it."""
-    return Field(text, validate_default=True)
+    return Field(default, validate_default=True)
 
 
 class _Table(_Declared):
@@ -122,7 +128,7 @@ class MaterializedView(_Declared):
     """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
     base: Name
     """The table, or another view, whose rows are put in buckets."""
-    dimensions: tuple[Name, ...] = ()
+    dimensions: Names = _written(())
     """Tables that the SQL joins; a change in one makes every bucket stale."""
     sql: Text
     """One SELECT, in Spark SQL."""
@@ -134,7 +140,7 @@ class MaterializedView(_Declared):
     """The first bucket; earlier data is not computed."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
-    max_staleness: Duration | None = None
+    max_staleness: MaybeDuration = _written(None)
     """Bounded reads refuse the view when it lags further behind than this."""
     stall_after: Duration = _written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
@@ -146,7 +152,7 @@ class MaterializedView(_Declared):
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
-    owners: tuple[Owner, ...] = ()
+    owners: Owners = _written(())
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
     @model_validator(mode="after")
@@ -179,11 +185,38 @@ class Spark(_Declared):
         return self
 
 
+class StateDatabase(_Declared):
+    """The database that says which bucket was computed from what. Its URL alone may stand for it."""
+
+    # It may hold a password.
+    url: StateUrl = Field(repr=False)
+    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    attempts: Count = 128
+    """So often what others are in the way of is tried, 50 to 200 ms apart, before it is given up."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_url_alone(cls, given: Any) -> Any:
+        return {"url": given} if isinstance(given, str) else given
+
+
+class _OrItsUrl:
+    """What an editor is told of a state: that it is a text, or more."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(
+        core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core_schema)]}
+
+
 class Project(_Declared):
     """Tables, views, and where their state and data are kept."""
 
-    state: StateUrl = Field(default_factory=lambda: f"sqlite:///{home()}/state.db")
-    """sqlite:///FILE (state.db in MV_ASSETS_HOME), or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    state: Annotated[StateDatabase, _OrItsUrl] = Field(
+        default_factory=lambda: StateDatabase(url=f"sqlite:///{home()}/state.db"), validate_default=True
+    )
+    """URL of the state database, by default state.db in MV_ASSETS_HOME; or `url` and `attempts`."""
     warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
     """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
     spark: Spark = Spark()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -159,14 +159,49 @@ Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
 ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]
 Count = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_count)]
-Duration = Annotated[
-    int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
-]
 BucketWidth = Annotated[
     str,
     BeforeValidator(_bucket),
     WithJsonSchema({"type": "string", "pattern": "^([0-9]+(m|h)|1d|1w|1mo)$", "examples": ["1h", "1d"]}),
 ]
-Start = Annotated[
-    int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
-]
+
+if TYPE_CHECKING:
+    Given_contra = TypeVar("Given_contra", contravariant=True)
+    Kept_co = TypeVar("Kept_co", covariant=True)
+
+    class Read(Generic[Given_contra, Kept_co]):
+        """A field that is given as one type and kept as another.
+
+        To type checkers a field is a parameter of its model's constructor, and takes what a descriptor's
+        `__set__` does; whoever writes `start="2024-01-31"` is right.
+        """
+
+        def __get__(self, model: object, owner: type) -> Kept_co: ...
+
+        def __set__(self, model: object, value: Given_contra) -> None: ...
+
+    Duration = Read[str, int]
+    MaybeDuration = Read[str | None, int | None]
+    Start = Read[str | date | datetime, int]
+    Names = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+    Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+else:
+    Duration = Annotated[
+        int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
+    ]
+    MaybeDuration = Duration | None
+    Start = Annotated[
+        int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
+    ]
+    Names = tuple[Name, ...]
+    Owners = tuple[Owner, ...]
+
+
+def duration_of(text: str) -> int:
+    """Milliseconds of a duration as people write it.
+
+    Raises:
+        ValueError: it is none.
+
+    """
+    return _duration(text)

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Lock
 
-from pydantic import TypeAdapter, ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.clock import clock
@@ -18,7 +17,7 @@ from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.project import Spark
-from mv_assets.project.values import Duration
+from mv_assets.project.values import duration_of
 from mv_assets.query.answering import Answers, Question
 from mv_assets.query.fitness import Freshness
 from mv_assets.query.planning import UTC
@@ -26,7 +25,7 @@ from mv_assets.query.statement import statement_of
 from mv_assets.refresh.opened import open_project
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, open_state
 from mv_assets.views.catalog import Catalog, load
 
 # With other values than these, Spark reads a query otherwise than views are matched with it.
@@ -176,7 +175,7 @@ def _forget(key: tuple[str, str]) -> None:
 
 def _prepared(spark: SparkSession, file: Path) -> _Ready:
     catalog = load(file, schemas=False)
-    store = Store(catalog.project.state)
+    store = open_state(catalog.project.state)
     manager = PartitionManager(store, clock=SharedClock(store), who="mv_assets.sql")
     engine = _engine(spark, catalog.project.spark)
     return _Ready(catalog, store, Answers(open_project(catalog, store, manager, engine, clock)))
@@ -218,13 +217,9 @@ def _bound(freshness: str, max_staleness: str | timedelta | None) -> int | None:
     if freshness != Freshness.BOUNDED:
         raise Refused("max_staleness is for freshness='bounded'; leave it out")
     try:
-        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else _parsed(max_staleness)
-    except ValidationError as error:
-        raise Refused(f"max_staleness: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else duration_of(max_staleness)
+    except ValueError as error:
+        raise Refused(f"max_staleness: {error}") from None
     if bound <= 0:
         raise Refused("max_staleness is no time at all; for an answer that is not stale, ask strict")
     return bound
-
-
-def _parsed(text: str) -> int:
-    return TypeAdapter[int](Duration).validate_python(text)

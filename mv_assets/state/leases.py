@@ -23,7 +23,7 @@ class Leases:
         self._store = store
         self._ttl_ms = ttl_ms
         self._who = who
-        self._retry = retry or Retry()
+        self._retry = retry or store.retry
 
     def acquire(self, view: str) -> Lease:
         """A lease at the view's current version. Read the map only after this returned."""

@@ -50,7 +50,7 @@ class PartitionManager:
         self._store = store
         self.clock = clock
         self._log = Log(clock, who)
-        self._retry = retry or Retry()
+        self._retry = retry or store.retry
 
     def declare(self, view: Declaration) -> Header:
         """Put a declared view in force: create it, let a new definition take over, extend its coverage.
@@ -78,7 +78,9 @@ class PartitionManager:
         """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""
         if not marks:
             return []
-        return self._write(view, "mark_stale", lambda tx, header: self._mark(tx, header, header, marks)[1])
+        return self._write_if_known(
+            view, "mark_stale", lambda tx, header: self._mark(tx, header, header, marks)[1]
+        )
 
     def look(self, view: Declaration, look: Look) -> list[int]:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
@@ -141,7 +143,7 @@ class PartitionManager:
                 write_rows(tx, self._log, before, before, rows, reverted.values(), Operation.REVERT)
             return list(reverted)
 
-        return self._write(view, "revert", step, self._retry.revert)
+        return self._write_if_known(view, "revert", step, self._retry.revert)
 
     def register(self, view: Declaration, attempt: Attempt) -> None:
         """Announce a generation before its first file, and count the attempt on its buckets."""
@@ -271,7 +273,7 @@ class PartitionManager:
                 write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
             return list(failed)
 
-        return self._write(view, "fail", step)
+        return self._write_if_known(view, "fail", step)
 
     def abandon(self, view: str, attempt: Attempt) -> None:
         """End an attempt that will not commit (cancelled, fenced): its buckets are as if never attempted."""
@@ -327,6 +329,21 @@ class PartitionManager:
         return self._transact(
             view.view, operation, lambda tx: step(tx, own(tx.known_header(), view)), profile
         )
+
+    def _write_if_known(
+        self,
+        view: Declaration,
+        operation: str,
+        step: Callable[[MapWriter, Header], list[int]],
+        profile: Profile | None = None,
+    ) -> list[int]:
+        """`_write` for what does nothing where nothing is to be done: nor for a view that nobody declared."""
+
+        def lenient(tx: MapWriter) -> list[int]:
+            header = tx.header()
+            return [] if header is None else step(tx, own(header, view))
+
+        return self._transact(view.view, operation, lenient, profile)
 
     def _mark(
         self,

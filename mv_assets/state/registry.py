@@ -22,7 +22,7 @@ class Registry:
     def __init__(self, store: Store, *, lifetime_ms: int = 60_000, retry: Retry | None = None) -> None:
         self._store = store
         self._lifetime_ms = lifetime_ms
-        self._retry = retry or Retry()
+        self._retry = retry or store.retry
 
     def alive(self, view: str) -> frozenset[str]:
         """Staged generations whose attempt is still running."""

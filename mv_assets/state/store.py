@@ -5,23 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
 from mv_assets.errors import UnknownView
+from mv_assets.project import StateDatabase
 from mv_assets.state import codec, schema, statements
 from mv_assets.state.database import Database
 from mv_assets.state.map_reader import MapReader, chunks
 from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import DataFile, Event, Pulse, Segment, Snapshot
-from mv_assets.state.retry import Retry
+from mv_assets.state.retry import CRITICAL, Retry
 
 T = TypeVar("T")
 
 
+def open_state(state: StateDatabase, *, create: bool = True) -> Store:
+    """The state database that a project declares.
+
+    Raises:
+        NoState: `create` is off and nobody has used the database yet.
+
+    """
+    return Store(state.url, retry=Retry(replace(CRITICAL, attempts=state.attempts)), create=create)
+
+
 class Store:
     """Where partition maps live. `now` replaces the database's clock in tests.
+
+    Whoever works on it tries as often as its `retry` says, unless told otherwise.
 
     Raises:
         NoState: `create` is off and nobody has used the database yet.
@@ -40,7 +54,7 @@ class Store:
         self.database = Database(url, busy_timeout_ms=busy_timeout_ms)
         self._now = now
         self._here = threading.local()
-        self._retry = retry or Retry()
+        self.retry = retry or Retry()
         self.database.open(create=create)
 
     def close(self) -> None:
@@ -74,7 +88,7 @@ class Store:
             with self.database.read() as connection:
                 return self._clock(connection)()
 
-        return self._retry.run(self._retry.critical, None, "ask for the time", once)
+        return self.retry.run(self.retry.critical, None, "ask for the time", once)
 
     def views(self) -> list[str]:
         """The names of all views, in order."""
@@ -84,7 +98,7 @@ class Store:
                 name = schema.view.c.view
                 return list(connection.execute(select(name).order_by(name)).scalars())
 
-        return self._retry.run(self._retry.critical, None, "list views", once)
+        return self.retry.run(self.retry.critical, None, "list views", once)
 
     def snapshot(
         self, view: str, start: int | None = None, end: int | None = None, known: Snapshot | None = None
@@ -126,7 +140,7 @@ class Store:
                 ]
             return {pulse.header.view: pulse for pulse in found}
 
-        return self._retry.run(self._retry.critical, ", ".join(wanted[:3]), "read", once)
+        return self.retry.run(self.retry.critical, ", ".join(wanted[:3]), "read", once)
 
     def pulse(self, view: str) -> Pulse:
         """That of one view.
@@ -165,7 +179,7 @@ class Store:
             with self.read(view) as reader:
                 return question(reader)
 
-        return self._retry.run(self._retry.critical, view, "read", once)
+        return self.retry.run(self.retry.critical, view, "read", once)
 
     def _clock(self, connection: Connection) -> Callable[[], int]:
         return self._now or (lambda: self.database.now(connection))

@@ -20,9 +20,22 @@ def fingerprint(segments: Iterable[Segment]) -> Fingerprint:
 
 def fingerprint_of(named: Iterable[tuple[str, int]]) -> Fingerprint:
     """`fingerprint` of bare names and checksums."""
-    parts = sorted((name.encode("utf-8", "surrogateescape"), crc) for name, crc in named)
-    content = b"".join([b"%b\x00%b\n" % (name, struct.pack("<q", crc)) for name, crc in parts])
+    parts = list(named)
+    # Pinot compares names as Java does. Plain ASCII has the same order for everybody, and is what most have.
+    parts.sort(key=None if all(name.isascii() for name, _ in parts) else _as_java_compares)
+    content = b"".join(
+        [
+            b"%b\x00%b\n" % (name.encode("utf-8", "surrogateescape"), struct.pack("<q", crc))
+            for name, crc in parts
+        ]
+    )
     return Fingerprint(len(parts), signed(farmhash.fingerprint64(content)))
+
+
+def _as_java_compares(part: tuple[str, int]) -> tuple[bytes, int]:
+    """By UTF-16 units: characters above U+FFFF come before U+E000, unlike in UTF-8 and in Python."""
+    name, crc = part
+    return name.encode("utf-16-be", "surrogatepass"), crc
 
 
 def hashed(text: str) -> int:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pyspark
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ ORACLE = """
 import com.google.common.hash.*;
 import java.io.*;
 import java.nio.*;
+import java.nio.charset.*;
 import java.util.*;
 
 public class Oracle {
@@ -41,18 +43,16 @@ public class Oracle {
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     for (String line; (line = in.readLine()) != null; ) {
       String[] words = line.isEmpty() ? new String[0] : line.split(" ");
-      List<byte[][]> segments = new ArrayList<>();
+      TreeMap<String, Long> segments = new TreeMap<>();
       for (int i = 0; i < words.length; i += 2) {
-        byte[] crc = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN)
-            .putLong(Long.parseLong(words[i + 1])).array();
-        segments.add(new byte[][] {Base64.getDecoder().decode(words[i]), crc});
+        String name = new String(Base64.getDecoder().decode(words[i]), StandardCharsets.UTF_8);
+        segments.put(name, Long.parseLong(words[i + 1]));
       }
-      segments.sort((a, b) -> Arrays.compareUnsigned(a[0], b[0]));
       ByteArrayOutputStream content = new ByteArrayOutputStream();
-      for (byte[][] segment : segments) {
-        content.write(segment[0]);
+      for (Map.Entry<String, Long> segment : segments.entrySet()) {
+        content.write(segment.getKey().getBytes(StandardCharsets.UTF_8));
         content.write(0);
-        content.write(segment[1]);
+        content.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(segment.getValue()).array());
         content.write(10);
       }
       System.out.println(Hashing.farmHashFingerprint64().hashBytes(content.toByteArray()).asLong());
@@ -68,14 +68,26 @@ def test_21_listing_order_does_not_matter(segments: list[Segment], order: random
     assert fingerprint(shuffled) == fingerprint(segments)
 
 
-def test_21_names_are_sorted_by_their_utf8_bytes() -> None:
-    # UTF-16 order, as Java's strings have, would put the second name first.
-    low, high = Segment("\uff61", 1, 0, 0), Segment("\U0001f600", 2, 0, 0)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        # The order of UTF-8, and of Python's strings, would be the other way round.
+        ("\U0001f600", "\uff61"),
+        ("a/\U0010ffff", "a/\ue000"),
+        ("\ud7ff", "\U00010000"),
+        ("a", "é"),
+        # A byte that is no UTF-8, in the name of a file.
+        ("é", "\udce9"),
+    ],
+)
+def test_21_names_are_sorted_by_their_utf16_units(first: str, second: str) -> None:
+    one, two = Segment(first, 1, 0, 0), Segment(second, 2, 0, 0)
     content = b"".join(
-        segment.name.encode() + b"\0" + segment.crc.to_bytes(8, "little") + b"\n" for segment in (low, high)
+        each.name.encode("utf-8", "surrogateescape") + b"\0" + each.crc.to_bytes(8, "little") + b"\n"
+        for each in (one, two)
     )
-    whole = Segment(content[: -(1 + 8 + 1)].decode(), 2, 0, 0)
-    assert fingerprint([high, low]).crc == fingerprint([whole]).crc
+    whole = Segment(content[: -(1 + 8 + 1)].decode("utf-8", "surrogateescape"), 2, 0, 0)
+    assert fingerprint([two, one]).crc == fingerprint([one, two]).crc == fingerprint([whole]).crc
 
 
 def test_22_same_count_but_another_segment_differs() -> None:
@@ -137,7 +149,7 @@ def test_25_equal_to_guavas_farmhash_fingerprint64(tmp_path: Path) -> None:
 
 def _random_segments(random_: random.Random) -> list[Segment]:
     """From none to some dozens, so that all of the hash's length classes occur."""
-    alphabet = "abz/=-_.0189 äßñ漢字\uff61\U0001f600"
+    alphabet = "abz/=-_.0189 äßñ漢字\ud7ff\ue000\uff61\U00010000\U0001f600"
     names = {
         "".join(random_.choices(alphabet, k=random_.randint(1, 60))) for _ in range(random_.randint(0, 30))
     }

@@ -8,10 +8,14 @@ import pytest
 from sqlalchemy import delete
 
 from mv_assets.errors import Fenced, GaveUp, UnknownView
+from mv_assets.project import StateDatabase
 from mv_assets.state import rules, schema
+from mv_assets.state.leases import Leases
+from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import EMPTY, Mark, Operation, Outcome, SecondLook, Sight, State
+from mv_assets.state.registry import Registry
 from mv_assets.state.retry import Profile
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, open_state
 from mv_assets_tests.faults import ALWAYS, failing, interrupted, lost_acknowledgements
 from mv_assets_tests.harness import Clock, Deployment, Work, view
 from mv_assets_tests.modelled import DAY, BaseTable
@@ -223,8 +227,20 @@ def test_11_revert_keeps_inputs_and_time_and_is_a_no_op_elsewhere(deployment: De
     )
     with deployment.untouched():
         assert deployment.manager.revert(deployment.declaration, sights) == []
-    with pytest.raises(UnknownView):
-        deployment.manager.revert(view(name="nobody"), sights)
+
+
+def test_11_revert_mark_and_fail_of_a_view_that_nobody_declared_do_nothing(deployment: Deployment) -> None:
+    deployment.fill(0)
+    deployment.table.day("f1", 1, 1)
+    unknown, work, sights = view(name="nobody"), deployment.begin(1), {0: deployment.sight(0)}
+    with deployment.untouched():
+        assert deployment.manager.revert(unknown, sights) == []
+        assert deployment.manager.mark_stale(unknown, {0: Mark("late")}) == []
+        assert deployment.manager.fail(unknown, work.attempt, {DAY: "damaged"}) == []
+    assert (deployment.store.views(), deployment.sleeps) == (["v"], [])
+    # A person's mark is an order: one that nobody can follow is refused.
+    with pytest.raises(UnknownView, match="nobody"):
+        deployment.manager.force(unknown, [0], "a person")
 
 
 def test_11_revert_needs_all_inputs_equal_and_data(deployment: Deployment) -> None:
@@ -344,6 +360,26 @@ def test_16_the_budgets_are_128_tries_for_commits_and_8_for_reverts(deployment: 
             deployment.manager.revert(deployment.declaration, {0: Sight(None)})
     assert (critical, len(failed) - critical) == (128, 8)
     assert all(0.005 <= pause <= 0.025 for pause in deployment.sleeps[-7:])
+
+
+def test_16_the_budget_is_a_setting_of_the_project_for_all_who_work_on_its_state(state_url: str) -> None:
+    store = open_state(StateDatabase(url=state_url, attempts=2))
+    manager = PartitionManager(store, clock=Clock())
+    manager.declare(view())
+    tried: list[Callable[[], object]] = [
+        lambda: manager.mark_stale(view(), {0: Mark("late")}),
+        lambda: Registry(store).doom("v"),
+        lambda: Leases(store).acquire("v"),
+        store.views,
+    ]
+    for attempt in tried:
+        with (
+            failing(store, "SELECT INSERT UPDATE DELETE", ALWAYS) as failed,
+            pytest.raises(GaveUp, match="gave up after 2 attempts"),
+        ):
+            attempt()
+        assert len(failed) == 2
+    store.close()
 
 
 def test_17_mark_and_append_of_the_next_bucket_at_once_both_survive(

@@ -97,7 +97,7 @@ class Lake:
     @contextmanager
     def driver(self) -> Iterator[Driver]:
         catalog = load(self.file, schemas=False)
-        store = Store(catalog.project.state)
+        store = Store(catalog.project.state.url)
         try:
             yield Driver(self, store)
         finally:

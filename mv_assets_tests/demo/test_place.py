@@ -114,7 +114,7 @@ def test_the_demo_moves_with_its_folder(home: Path, tmp_path: Path, monkeypatch:
     monkeypatch.delenv("MV_ASSETS_HOME")
     project = load(tmp_path / "elsewhere" / "demo" / "project.yaml", schemas=True).project
     assert Path(project.warehouse).resolve() == tmp_path / "elsewhere" / "warehouse"
-    assert Path(project.state.removeprefix("sqlite:///")).resolve() == tmp_path / "elsewhere" / "state.db"
+    assert Path(project.state.url.removeprefix("sqlite:///")).resolve() == tmp_path / "elsewhere" / "state.db"
 
 
 def test_the_example_shows_every_key_there_is() -> None:

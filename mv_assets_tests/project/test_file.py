@@ -10,9 +10,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from mv_assets.errors import Mistake, ProjectError
-from mv_assets.project import DeltaTable, IcebergTable, ParquetTable, Project, read
+from mv_assets.project import DeltaTable, IcebergTable, ParquetTable, Project, StateDatabase, declare, read
 from mv_assets.project.values import connect_address
 
 TRIPS = "  - {name: trips, path: data/trips, time_column: pickup_at}\n"
@@ -94,7 +95,7 @@ def table(fields: str) -> str:
 
 def test_the_example_of_the_design_is_read(file: Path) -> None:
     project = load(file, EXAMPLE, {"MV_ASSETS_HOME": "/home/mv"})
-    assert (project.state, project.warehouse) == ("sqlite:////home/mv/state.db", "/home/mv/warehouse")
+    assert (project.state.url, project.warehouse) == ("sqlite:////home/mv/state.db", "/home/mv/warehouse")
     (hourly,) = project.views
     assert (hourly.buffer, hourly.max_staleness, hourly.start) == (600_000, 7_200_000, 1_704_067_200_000)
     assert [each.name for each in project.tables] == ["trips", "zones"]
@@ -104,7 +105,7 @@ def test_the_example_of_the_design_is_read(file: Path) -> None:
 def test_an_empty_file_is_a_project_without_views(file: Path, text: str) -> None:
     project = load(file, text)
     assert (project.tables, project.views) == ((), ())
-    assert project.state == f"sqlite:///{file.parent}/.mv_assets/state.db"
+    assert project.state.url == f"sqlite:///{file.parent}/.mv_assets/state.db"
 
 
 def test_every_format_has_its_own_fields(file: Path) -> None:
@@ -127,7 +128,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(file: Path, monkeypatch:
         f"state: sqlite:///s/state.db\nwarehouse: wh\ntables:\n{TRIPS}  - {{name: far, path: s3://b/far}}\n"
     )
     project = load(file, text)
-    assert project.state == f"sqlite:///{file.parent}/s/state.db"
+    assert project.state.url == f"sqlite:///{file.parent}/s/state.db"
     assert project.warehouse == f"{file.parent}/wh"
     assert [each.path for each in project.tables] == [f"{file.parent}/data/trips", "s3://b/far"]
 
@@ -139,7 +140,7 @@ def test_a_file_named_relative_to_the_current_folder_gives_absolute_paths(
     monkeypatch.chdir(file.parent)
     project = read(Path("project.yaml"), {}).finished()
     assert project.tables[0].path == f"{file.parent}/data/trips"
-    assert project.state == f"sqlite:///{file.parent}/.mv_assets/state.db"
+    assert project.state.url == f"sqlite:///{file.parent}/.mv_assets/state.db"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_a_file_named_relative_to_the_current_folder_gives_absolute_paths(
     ],
 )
 def test_an_absolute_state_url_is_kept(file: Path, url: str) -> None:
-    assert load(file, f'state: "{url}"\n').state == url
+    assert load(file, f'state: "{url}"\n').state.url == url
 
 
 @pytest.mark.parametrize(
@@ -510,12 +511,45 @@ def test_the_remote_of_a_connect_server_is_taken(file: Path, url: str, address: 
     assert connect_address(url) == address
 
 
-@pytest.mark.parametrize("value", ["5", "", "''", "' '", "[]", "{}", "true"])
-@pytest.mark.parametrize("key", ["state", "warehouse"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, value) for key in ("state", "warehouse") for value in ("5", "", "''", "' '", "[]", "true")),
+        ("warehouse", "{}"),
+    ],
+)
 def test_state_and_warehouse_are_texts(file: Path, key: str, value: str) -> None:
     mistake = only(file, f"{key}: {value}\n")
     assert (mistake.line, mistake.where) == (1, key)
     assert "text" in mistake.what
+
+
+def test_a_state_may_say_how_often_it_is_tried(file: Path) -> None:
+    state = load(file, "state:\n  url: sqlite:///s/state.db\n  attempts: 7\n").state
+    assert (state.url, state.attempts) == (f"sqlite:///{file.parent}/s/state.db", 7)
+    assert load(file, "state: sqlite:///s/state.db\n").state.attempts == 128
+    assert load(file, "").state.attempts == 128
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("state: {}\n", "state.url", "missing"),
+        ("state: {attempts: 7}\n", "state.url", "missing"),
+        ("state: {url: 5}\n", "state.url", "text"),
+        ("state: {url: nonsense}\n", "state.url", "sqlite:///FILE"),
+        ("state: {url: 'sqlite:///s', attempts: 0}\n", "state.attempts", "greater than or equal to 1"),
+        ("state: {url: 'sqlite:///s', attempts: many}\n", "state.attempts", "integer"),
+        ("state: {url: 'sqlite:///s', attempts: true}\n", "state.attempts", "not a number"),
+        ("state: {url: 'sqlite:///s', attempt: 3}\n", "state.attempt", "did you mean attempts?"),
+    ],
+)
+def test_a_mistake_in_a_state_that_says_more_is_one_of_its_key(
+    file: Path, text: str, where: str, what: str
+) -> None:
+    mistake = only(file, text)
+    assert (mistake.line, mistake.where) == (1, where)
+    assert what in mistake.what
 
 
 @pytest.mark.parametrize(
@@ -632,7 +666,9 @@ def said(file: Path, text: str, variables: Mapping[str, str] | None = None) -> s
     "text",
     [
         f"state: [postgresql://u:{SECRET}@h/db]\n",
-        f"state: {{url: postgresql://u:{SECRET}@h/db}}\n",
+        f"state: {{url: mysql://u:{SECRET}@h/db}}\n",
+        f"state: {{url: postgresql://u:{SECRET}@h/db, attempts: x, more: {SECRET}}}\n",
+        f"state: {{attempts: 5, urls: postgresql://u:{SECRET}@h/db}}\n",
         f"state:\n  - postgresql://u:{SECRET}@h/db\n",
         f"stat: postgresql://u:{SECRET}@h/db\n",
         f"state: mysql://u:{SECRET}@h/db\n",
@@ -664,6 +700,29 @@ def test_the_secret_of_the_state_url_appears_in_no_message(file: Path, text: str
 def test_other_secrets_appear_in_no_message_either(file: Path, text: str) -> None:
     assert SECRET not in said(file, text)
     assert "424242" not in said(file, text)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        f"mysql://u:{SECRET}@h/db",
+        {"url": f"mysql://u:{SECRET}@h/db"},
+        {"url": f"postgresql://u:{SECRET}@h/db", "attempts": 0},
+        [f"postgresql://u:{SECRET}@h/db"],
+    ],
+)
+def test_nor_do_those_of_a_project_in_python(state: Any) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        declare([], [], state=state)
+    assert SECRET not in f"{refusal.value} {refusal.value!r}"
+
+
+def test_a_project_in_python_takes_a_state_in_every_form() -> None:
+    url = f"postgresql://u:{SECRET}@h/db"
+    given: list[Any] = [url, {"url": url, "attempts": 9}, StateDatabase(url=url, attempts=9)]
+    found = [declare([], [], state=each).finished().state for each in given]
+    assert [(state.url, state.attempts) for state in found] == [(url, 128), (url, 9), (url, 9)]
+    assert SECRET not in repr(found)
 
 
 # Anything at all

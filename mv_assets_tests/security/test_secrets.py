@@ -21,6 +21,7 @@ from mv_assets.cli import main
 from mv_assets.defs import Deployment, definitions_of
 from mv_assets.defs.deployment import identity
 from mv_assets.errors import MvError
+from mv_assets.project import StateDatabase
 from mv_assets.views.catalog import load
 from mv_assets_tests.state.faults import dump
 
@@ -138,6 +139,8 @@ def test_the_password_of_a_database_that_is_used_is_nowhere(tmp_path: Path, empt
 def test_a_projects_mark_on_its_runs_can_not_be_used_to_guess_its_password(tmp_path: Path) -> None:
     file = written(tmp_path, UNREACHABLE[0])
     project = load(file, schemas=False).project
-    guess = project.model_copy(update={"state": project.state.replace("s3cr3t", "guess")})
+    guessed = StateDatabase(url=project.state.url.replace("s3cr3t", "guess"))
+    guess = project.model_copy(update={"state": guessed})
+    assert "s3cr3t" not in f"{project.state!r} {project.state}"
     assert identity(guess) == identity(project)
     assert identity(project) != identity(project.model_copy(update={"warehouse": "elsewhere"}))

@@ -45,7 +45,7 @@ def build(demo: Demo, state: str, days: int = DAYS) -> None:
 @contextmanager
 def city(demo: Demo) -> Iterator[City]:
     """The lake as it is now."""
-    store = Store(load(demo.project, schemas=False).project.state)
+    store = Store(load(demo.project, schemas=False).project.state.url)
     try:
         yield City(demo.root, store, views=(), engine=Engine(Spark()), storehouse="../warehouse")
     finally:

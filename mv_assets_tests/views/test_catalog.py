@@ -596,6 +596,12 @@ def test_the_schema_takes_a_table_without_its_default_format_and_an_empty_projec
     assert fits({}, schema(), schema())
 
 
+def test_the_schema_takes_a_state_that_says_how_often_it_is_tried() -> None:
+    project = example() | {"state": {"url": "sqlite:///state.db", "attempts": 500}}
+    assert fits(project, schema(), schema())
+    jsonschema.validate(project, schema())
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -615,6 +621,10 @@ def test_the_schema_takes_a_table_without_its_default_format_and_an_empty_projec
         (("views", 0, "base"), "Trips"),
         (("spark", "maser"), "x"),
         (("spark", "remote"), "localhost:15002"),
+        (("state",), {"attempts": 5}),
+        (("state",), {"url": "sqlite:///s", "attempts": 0}),
+        (("state",), {"url": "sqlite:///s", "tries": 5}),
+        (("state",), 5),
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(place: tuple[str | int, ...], value: Any) -> None:
