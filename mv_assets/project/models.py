@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mv_assets.buckets import Buckets
+from mv_assets.project.home import home
 from mv_assets.project.values import (
     BucketWidth,
     ConnectUrl,
@@ -25,11 +24,6 @@ from mv_assets.project.values import (
 _ZONE = "spark.sql.session.timeZone"
 # Properties that say which catalog to ask, not how to reach files.
 _OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
-
-
-def home() -> str:
-    """The folder of all that the embedded defaults write."""
-    return os.environ.get("MV_ASSETS_HOME") or str(Path.cwd() / ".mv_assets")
 
 
 class _Declared(BaseModel):
