@@ -1,6 +1,8 @@
-"""What workspace.yaml loads: the project that MV_ASSETS_PROJECT names, or the built-in demo."""
+"""What workspace.yaml loads: the project that MV_ASSETS_PROJECT names, or the one that lies there."""
 
 import os
+import sys
+from pathlib import Path
 
 from dagster import Definitions, in_process_executor
 
@@ -8,10 +10,15 @@ from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.demo import project_file
 from mv_assets.views.catalog import load
 
+
+def _tell(file: Path) -> None:
+    sys.stderr.write(f"no project was named (MV_ASSETS_PROJECT): it is {file}\n")
+
+
 _INTERVAL_S = interval_seconds_of(os.environ)
 
 defs = Definitions.merge(
-    definitions_of(Deployment(load(project_file(), schemas=False)), interval_seconds=_INTERVAL_S),
+    definitions_of(Deployment(load(project_file(_tell), schemas=False)), interval_seconds=_INTERVAL_S),
     # A process, and with local Spark a JVM, a run and not a step.
     Definitions(executor=in_process_executor),
 )

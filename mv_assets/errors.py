@@ -335,12 +335,12 @@ class DemoRefused(Refused):
 
 
 class ProjectNotNamed(Refused):
-    """No project was named where there is one: the demo would be written beside it."""
+    """Nobody named the project, and Dagster's processes could find another one each."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, home: str) -> None:
         super().__init__(
-            f"no project was named, and there is a {file} here: name it with `--project {file}` or "
-            "MV_ASSETS_PROJECT, or start the demo in another folder"
+            f"no project was named, and there is {file}, but DAGSTER_HOME is {home}; name the one that is "
+            "meant with MV_ASSETS_PROJECT, for all of Dagster's processes"
         )
 
 

@@ -37,9 +37,10 @@ def demo(ctx: click.Context) -> None:
     """Let something happen to the demo's files, and watch the views follow."""
     session: Session = ctx.obj
     if session.file is not None and session.file.absolute() != Demo.here().project:
+        instead = "go to a folder without one" if session.named is None else "unset MV_ASSETS_PROJECT"
         raise click.UsageError(
             f"the project is {session.file}, and these events happen to the demo's files only; "
-            "unset MV_ASSETS_PROJECT to work with the demo"
+            f"{instead} to work with the demo"
         )
 
 

@@ -68,8 +68,8 @@ _EXAMPLES = """\b
 Examples:
   mv-assets dev                                   the demo, with Dagster and Spark
   mv-assets --project project.yaml project check
-  mv-assets --project project.yaml plan
-  mv-assets --project project.yaml refresh
+  mv-assets plan                                  of project.yaml in this folder
+  mv-assets refresh
 """
 
 
@@ -80,8 +80,8 @@ Examples:
     "file",
     envvar="MV_ASSETS_PROJECT",
     type=click.Path(path_type=Path),
-    help="The project file; by default the one that MV_ASSETS_PROJECT names, else the demo's, which is "
-    "written to .mv_assets on first use.",
+    help="The project file; by default the one that MV_ASSETS_PROJECT names, else project.yaml in this "
+    "folder, else the demo's, which is written to .mv_assets on first use.",
 )
 @click.pass_context
 def main(ctx: click.Context, file: Path | None) -> None:

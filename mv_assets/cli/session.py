@@ -9,24 +9,39 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mv_assets.demo import unnamed
+from mv_assets.clock import clock
+from mv_assets.demo import Demo, lying_here
 from mv_assets.errors import NoState
+from mv_assets.project.home import home
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, open_state
 from mv_assets.views.catalog import Catalog, load
 
+_UNNAMED = "no project was named (--project, MV_ASSETS_PROJECT)"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Session:
-    """One call of the command line."""
+    """One call of the command line, with the project file that it named."""
 
-    file: Path | None
+    named: Path | None
+
+    @cached_property
+    def file(self) -> Path | None:
+        """The file that was named, else one that lies here, which is then said; None means the demo."""
+        if self.named is not None:
+            return self.named
+        found = next(iter(lying_here()), None)
+        if found is not None:
+            click.echo(f"{_UNNAMED}: it is {found}", err=True)
+        return found
 
     def catalog(self, *, schemas: bool = False, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
         catalog = load(self.project_file, schemas=schemas, listed=listed, only=only)
@@ -36,14 +51,15 @@ class Session:
 
     @property
     def project_file(self) -> Path:
-        """The file that was named, else the demo's."""
-        return unnamed(_tell) if self.file is None else self.file
+        """The file to work with; the demo's is made if need be."""
+        return Demo.here().ensured(clock(), _tell) if self.file is None else self.file
 
     @property
     def home(self) -> Path:
         """The folder of all that the embedded defaults write; a project's is beside its file."""
-        beside = Path() if self.file is None else self.file.parent
-        return (beside / (os.environ.get("MV_ASSETS_HOME") or ".mv_assets")).absolute()
+        if self.file is None:
+            return Path(home()).absolute()
+        return (self.file.parent / (os.environ.get("MV_ASSETS_HOME") or ".mv_assets")).absolute()
 
     @contextmanager
     def state(self, catalog: Catalog) -> Iterator[Store]:
@@ -73,8 +89,7 @@ class Session:
 
 
 def _tell(written: Path) -> None:
-    message = f"no project was named (--project, MV_ASSETS_PROJECT): the demo was written to {written}"
-    click.echo(message, err=True)
+    click.echo(f"{_UNNAMED}: the demo was written to {written}", err=True)
 
 
 def _user() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mv_assets.clock import clock
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
-from mv_assets.project.models import home
+from mv_assets.project.home import folder, home
 
 DAYS = 14
 _START = "2024-01-01"
@@ -23,29 +23,35 @@ def _untold(_written: Path) -> None:
     pass
 
 
-def project_file() -> Path:
-    """The project file to work with: the one MV_ASSETS_PROJECT names, else the demo's, made if need be.
+def project_file(told: Callable[[Path], None] = _untold) -> Path:
+    """The project file that a process of Dagster works with: the one MV_ASSETS_PROJECT names.
+
+    Else, and then `told`: project.yaml, or the demo, in the one folder that they all find.
 
     Raises:
-        ProjectNotNamed: none is named, and another one lies here.
-
-    """
-    named = os.environ.get("MV_ASSETS_PROJECT")
-    return Path(named) if named else unnamed()
-
-
-def unnamed(told: Callable[[Path], None] = _untold) -> Path:
-    """The project file to work with if none is named: the demo's, made if need be and then `told`.
-
-    Raises:
-        ProjectNotNamed: another one lies here, and is perhaps meant.
+        ProjectNotNamed: this process was started beside another one.
         HomeUnwritable: the demo's folder can't be written.
 
     """
-    here, demo = Path("project.yaml"), Demo.here()
-    if here.is_file() and not (demo.project.is_file() and here.samefile(demo.project)):
-        raise ProjectNotNamed(str(here))
-    return demo.ensured(clock(), told)
+    if named := os.environ.get("MV_ASSETS_PROJECT"):
+        return Path(named)
+    found = lying_here()
+    if found and not found[0].parent.samefile(folder()):
+        raise ProjectNotNamed(str(found[0].absolute()), str(folder()))
+    file = found[0].absolute() if found else Demo.here().ensured(clock())
+    told(file)
+    return file
+
+
+def lying_here() -> list[Path]:
+    """Project files that nobody named: of the working directory, and of the folder that Dagster keeps to."""
+    here, other = Path("project.yaml"), folder() / "project.yaml"
+    found = [file for file in (here, other) if file.is_file() and not _same(file, Demo.here().project)]
+    return found[:1] if len(found) > 1 and _same(*found) else found
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.is_file() and file.samefile(other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,12 @@ class _Reader:
             self._mistake((*place, "format"), f"{named!r} is not a format; use {', '.join(FORMATS)}")
             return None
         table = self._one(model, value, place)
-        path = getattr(table, "path", None)
-        return table if path is None else table.model_copy(update={"path": self._path(path)})
+        if (path := getattr(table, "path", None)) is not None:
+            table = table.model_copy(update={"path": self._path(path)})
+        catalog = getattr(table, "catalog", None) or {}
+        if "uri" in catalog:
+            table = table.model_copy(update={"catalog": catalog | {"uri": self._database(catalog["uri"])}})
+        return table
 
     def _one(self, model: type[BaseModel], value: Any, place: Place) -> Any:
         """The model; with mistakes, as much of it as further mistakes can be found in."""

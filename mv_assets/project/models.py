@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
+from mv_assets.project.home import home
 from mv_assets.project.values import (
     BucketWidth,
     ConnectUrl,
@@ -26,11 +25,8 @@ from mv_assets.project.values import (
 )
 
 _ZONE = "spark.sql.session.timeZone"
-
-
-def home() -> str:
-    """The folder of all that the embedded defaults write."""
-    return os.environ.get("MV_ASSETS_HOME") or str(Path.cwd() / ".mv_assets")
+# Properties that say which catalog to ask, not how to reach files.
+_OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
 
 
 class _Declared(BaseModel):
@@ -96,20 +92,33 @@ class IcebergTable(_Table):
     format: Literal["iceberg"] = "iceberg"
     """iceberg for an Iceberg table."""
     path: Text | None = None
-    """Location of the table, or its metadata file."""
+    """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
     catalog: dict[str, str] | None = None
-    """Properties of the catalog, as pyiceberg takes them; with `identifier`, instead of a path."""
+    """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that
+    its rows carry, if that is not default. With `path` no catalog is asked: these properties say how files
+    are reached (s3.endpoint, s3.access-key-id, ...)."""
     identifier: Text | None = None
     """Name of the table in the catalog: namespace.table."""
+    unsafe: bool = False
+    """With `path`, and without a version-hint.text: take the newest metadata file for the current one, though
+    it may be of a commit that never happened."""
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
 
     @model_validator(mode="after")
     def _located(self) -> IcebergTable:
-        if (self.path is None) == (self.catalog is None) or (self.catalog is None) != (
-            self.identifier is None
-        ):
+        if (self.path is None) == (self.identifier is None) or (self.path is None and self.catalog is None):
             raise ValueError("an Iceberg table has either a path, or a catalog and an identifier")
+        if self.identifier is not None and self.unsafe:
+            raise ValueError("unsafe is for a table by its path; a catalog says what is current, take it out")
+        asked = [key for key in _OF_A_CATALOG if key in (self.catalog or {})]
+        if self.path is not None and asked:
+            raise ValueError(
+                f"with a path no catalog is asked, but catalog has {', '.join(asked)}; "
+                "give the identifier instead of the path, or keep only how files are reached (s3.endpoint)"
+            )
+        if not (self.catalog or {}).get("name", "default").strip():
+            raise ValueError("catalog has an empty name; write the one its tables were made under")
         return self
 
 

@@ -31,9 +31,17 @@ def open_table(
     if isinstance(declared, DeltaTable):
         options = declared.storage_options
         return DeltaFiles(name, declared.path, time, inventory, clock, settle, declared.reader, options)
-    catalog, identifier = declared.catalog, declared.identifier
     return IcebergFiles(
-        name, declared.path, time, inventory, clock, settle, declared.reader, catalog, identifier
+        name,
+        declared.path,
+        time,
+        inventory,
+        clock,
+        settle,
+        declared.reader,
+        declared.catalog,
+        declared.identifier,
+        declared.unsafe,
     )
 
 

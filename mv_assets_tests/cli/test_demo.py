@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from mv_assets.buckets import DAY, HOUR, Buckets
 from mv_assets.cli import main
+from mv_assets.cli.serving.supervisor import Supervisor
 from mv_assets.clock import clock
 from mv_assets.demo import Demo
 from mv_assets.demo.events import happen
@@ -100,18 +101,67 @@ def test_only_what_is_written_is_said_to_be(tmp_path: Path) -> None:
     assert "written to" not in refused.replace("can be written to", "")
 
 
-@pytest.mark.parametrize(
-    "command", ["status", "plan", "refresh", "dev", "mark trips_hourly", "project check"]
-)
-def test_beside_a_project_that_was_not_named_no_demo_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """A command in a folder with a project that it does not name."""
     monkeypatch.chdir(tmp_path)
-    Path("project.yaml").write_text("views: []\n")
-    environment = {"MV_ASSETS_HOME": None, "MV_ASSETS_PROJECT": None}
-    result = CliRunner().invoke(main, command.split(), env=environment)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert "`--project project.yaml`" in result.stderr
+    Path("project.yaml").write_text("spark: {remote: 'sc://127.0.0.1:9'}\n")
+    environment = {"MV_ASSETS_HOME": None, "MV_ASSETS_PROJECT": None, "DAGSTER_HOME": None}
+    return lambda *command: CliRunner().invoke(main, command, env=environment)
+
+
+LIES_HERE = "no project was named (--project, MV_ASSETS_PROJECT): it is project.yaml\n"
+
+
+@pytest.mark.parametrize("command", ["status", "plan", "refresh", "project check"])
+def test_a_project_that_lies_here_is_used_and_that_is_said_once(
+    beside: Callable[..., Result], tmp_path: Path, command: str
+) -> None:
+    result = beside(*command.split())
+    assert result.exit_code == 0, result.output
+    empty = "project.yaml declares no view yet; add one under views:\n"
+    assert result.stderr.startswith(LIES_HERE + empty)
+    assert result.stderr.count(LIES_HERE) == 1
+    assert not (tmp_path / ".mv_assets" / "demo").exists()
+    # Not where programs read.
+    assert json.loads(beside(*command.split(), "--json").stdout) is not None
+    # And not where it is named.
+    assert LIES_HERE not in beside("--project", "project.yaml", *command.split()).stderr
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "status --help", "project schema"])
+def test_what_needs_no_project_says_nothing_of_it(beside: Callable[..., Result], command: str) -> None:
+    result = beside(*command.split())
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_dev_serves_a_project_that_lies_here(
+    beside: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = list[Supervisor]()
+
+    def run(self: Supervisor, _lock: object) -> int:
+        """Far enough to hear it."""
+        served.append(self)
+        return 0
+
+    monkeypatch.setattr(Supervisor, "run", run)
+    result = beside("dev")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith(LIES_HERE)
+    assert served[0].dagster.child.environment["MV_ASSETS_PROJECT"] == str(tmp_path / "project.yaml")
+    assert not (tmp_path / ".mv_assets" / "demo").exists()
+
+
+def test_where_another_project_lies_the_demos_events_do_not_happen(
+    beside: Callable[..., Result], tmp_path: Path
+) -> None:
+    result = beside("demo", "late")
+    assert result.exit_code == 2
+    assert (
+        "the project is project.yaml, and these events happen to the demo's files only; go to a folder"
+        in (" ".join(result.stderr.split()))
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["project.yaml"]
 
 

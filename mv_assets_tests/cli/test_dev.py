@@ -333,25 +333,65 @@ def test_code_that_can_not_be_loaded_is_shown_and_the_rest_goes_on(tmp_path: Pat
 # Dagster's home
 
 
+CHECKOUT = Path(__file__).parents[2]
+
+
+def places(ref: InstanceRef) -> dict[str, tuple[str, str, object]]:
+    parts = ("local_artifact_storage_data", "compute_logs_data", "storage_data")
+    found = {part: getattr(ref, part) for part in parts}
+    return {
+        part: (each.module_name, each.class_name, yaml.safe_load(each.config_yaml))
+        for part, each in found.items()
+    }
+
+
 def test_both_dagster_yaml_say_the_same_and_keep_runs_at_the_same_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    top = Path(__file__).parents[2] / "dagster.yaml"
-    given = yaml.safe_load(top.read_text())
-    for places in ("storage", "local_artifact_storage", "compute_logs"):
-        del given[places]
+    given = yaml.safe_load((CHECKOUT / "dagster.yaml").read_text())
+    del given["instance_class"]
     assert given == yaml.safe_load(files("mv_assets.cli.serving").joinpath("dagster.yaml").read_text())
 
+    (tmp_path / "dagster.yaml").write_text((CHECKOUT / "dagster.yaml").read_text())
+    (tmp_path / "temporary").mkdir()
+    ours = InstanceRef.from_dir(str(dagster.home(None, tmp_path / ".mv_assets" / "dagster")))
+    # As DAGSTER_HOME, from anywhere; and without it, where Dagster would keep all in a temporary folder.
+    monkeypatch.chdir("/")
+    named = InstanceRef.from_dir(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    Path("dagster.yaml").write_text(top.read_text())
-    home = dagster.home(None, tmp_path / ".mv_assets" / "dagster")
-    plain, ours = InstanceRef.from_dir(str(tmp_path)), InstanceRef.from_dir(str(home))
-    assert plain.settings == ours.settings
-    for part in ("local_artifact_storage_data", "compute_logs_data", "storage_data"):
-        first, second = getattr(plain, part), getattr(ours, part)
-        assert (first.module_name, first.class_name) == (second.module_name, second.class_name)
-        at = yaml.safe_load(first.config_yaml)["base_dir"]
-        assert str((tmp_path / at).absolute()) == yaml.safe_load(second.config_yaml)["base_dir"]
+    unnamed = InstanceRef.from_dir(str(tmp_path / "temporary"), config_dir=str(tmp_path))
+    for plain in (named, unnamed):
+        assert plain.settings == ours.settings
+        assert places(plain) == places(ours)
+
+
+def test_dagster_keeps_to_its_home_wherever_it_is_started(tmp_path: Path) -> None:
+    """Real commands of Dagster's: one opens the instance, one loads the definitions."""
+    home, elsewhere = tmp_path_of(tmp_path, "home"), tmp_path_of(tmp_path, "elsewhere")
+    (home / "dagster.yaml").write_text((CHECKOUT / "dagster.yaml").read_text())
+    (home / "workspace.yaml").write_text((CHECKOUT / "workspace.yaml").read_text())
+    ours = ("MV_ASSETS_", "DAGSTER_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment = inherited | {"DAGSTER_HOME": str(home)}
+
+    def run(*command: str) -> str:
+        ran = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "dagster", *command],
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout + ran.stderr
+
+    assert str(home / ".mv_assets" / "dagster") in run("instance", "info")
+    said = run("definitions", "validate", "-w", str(home / "workspace.yaml"))
+    assert f"it is {home}/.mv_assets/demo/project.yaml" in said
+    assert list(elsewhere.iterdir()) == []
+    assert {path.name for path in (home / ".mv_assets").iterdir()} == {"dagster", "demo"}
 
 
 def test_somebodys_own_dagster_home_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

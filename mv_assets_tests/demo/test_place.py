@@ -10,12 +10,14 @@ from dagster import AssetSpec
 
 from mv_assets.buckets import DAY, iso
 from mv_assets.clock import clock
-from mv_assets.demo import Demo, project_file, unnamed
+from mv_assets.demo import Demo, project_file
 from mv_assets.demo.files import files_in
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
 from mv_assets.project import MaterializedView, Project, Spark
 from mv_assets.project.models import FORMATS
 from mv_assets.views.catalog import load
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -50,15 +52,62 @@ def test_else_it_is_the_demos_with_two_weeks_of_data(home: Path) -> None:
     assert catalog.project.tables[0].path == str(home / "demo" / "trips")
 
 
-def test_a_project_that_lies_here_is_to_be_named(
+def test_a_project_that_lies_here_is_the_one(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Dagster loads it, too."""
+    """As Dagster loads it."""
     monkeypatch.chdir(tmp_path)
     Path("project.yaml").write_text("views: []\n")
-    with pytest.raises(ProjectNotNamed, match="MV_ASSETS_PROJECT"):
-        project_file()
+    told = list[Path]()
+    assert project_file(told.append) == tmp_path / "project.yaml"
+    assert told == [tmp_path / "project.yaml"]
     assert not home.exists()
+
+
+def test_the_demos_own_folder_is_no_other_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project_file()
+    monkeypatch.chdir(home / "demo")
+    assert project_file() == home / "demo" / "project.yaml"
+
+
+@pytest.fixture
+def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """DAGSTER_HOME with the settings of the checkout; the process was started elsewhere."""
+    folder = tmp_path / "deployed"
+    folder.mkdir()
+    (folder / "dagster.yaml").write_text((CHECKOUT / "dagster.yaml").read_text())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in ("MV_ASSETS_PROJECT", "MV_ASSETS_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DAGSTER_HOME", str(folder))
+    return folder
+
+
+def test_dagster_finds_one_project_wherever_it_is_started(deployed: Path) -> None:
+    assert project_file() == deployed / ".mv_assets" / "demo" / "project.yaml"
+    (deployed / "project.yaml").write_text("views: []\n")
+    assert project_file() == deployed / "project.yaml"
+    assert list(Path.cwd().iterdir()) == []
+    # Another one beside it is not passed over in silence.
+    Path("project.yaml").write_text("views: []\n")
+    with pytest.raises(ProjectNotNamed) as refused:
+        project_file()
+    assert f"there is {Path.cwd()}/project.yaml, but DAGSTER_HOME is {deployed}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "settings", [None, "", "nux: {enabled: false}\n", "[]", "instance_class: x", "a: [", b"\xff"]
+)
+def test_other_settings_of_dagsters_say_nothing_of_projects(
+    deployed: Path, settings: str | bytes | None
+) -> None:
+    file = deployed / "dagster.yaml"
+    file.unlink()
+    if settings is not None:
+        file.write_bytes(settings if isinstance(settings, bytes) else settings.encode())
+    Path("project.yaml").write_text("views: []\n")
+    assert project_file() == Path.cwd() / "project.yaml"
 
 
 def test_the_second_start_finds_what_the_first_has_written(home: Path) -> None:
@@ -90,7 +139,7 @@ def test_a_project_file_that_was_thrown_away_is_written_again_with_the_same_star
 def test_several_that_start_at_once_make_one_whole_demo(home: Path) -> None:
     told = list[Path]()
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(unnamed, told.append) for _ in range(4)]
+        asked = [pool.submit(Demo.here().ensured, clock(), told.append) for _ in range(4)]
     assert {each.result() for each in asked} == {home / "demo" / "project.yaml"}
     assert told == [home / "demo"]
     assert [path.name for path in home.iterdir()] == ["demo"]

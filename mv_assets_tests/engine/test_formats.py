@@ -32,7 +32,7 @@ Make = Callable[..., Works]
 Create = Callable[..., Table]
 ALL = "committed"
 DELTA = {"format": "delta"}
-ICEBERG = {"format": "iceberg"}
+ICEBERG = {"format": "iceberg", "unsafe": True}
 
 
 def table_of(lake: Works) -> Path:
@@ -147,7 +147,7 @@ def test_mapped_columns_of_a_delta_table(works: Make, mode: str) -> None:
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_connector_that_spark_has_not_is_named(works: Make, create: Create, kind: str) -> None:
-    lake = works(daily("x"), table={"format": kind, "reader": "spark"})
+    lake = works(daily("x"), table={**(ICEBERG if kind == "iceberg" else DELTA), "reader": "spark"})
     if kind == "delta":
         write_deltalake(table_of(lake), rows_at([0], x=0))
     else:

@@ -122,6 +122,38 @@ tables:
     assert (a.files, b.storage_options, c.identifier) == ("*.parquet", {"region": "eu"}, "db.c")
 
 
+def test_an_iceberg_table_by_its_path_may_say_how_it_is_reached(file: Path) -> None:
+    text = """\
+tables:
+  - {name: a, format: iceberg, path: "s3://lake/a", catalog: {s3.endpoint: "http://store:9000"}, unsafe: true}
+  - {name: b, format: iceberg, path: b}
+"""
+    a, b = load(file, text).tables
+    assert isinstance(a, IcebergTable)
+    assert isinstance(b, IcebergTable)
+    assert (a.path, a.catalog, a.unsafe) == ("s3://lake/a", {"s3.endpoint": "http://store:9000"}, True)
+    assert (b.path, b.catalog, b.unsafe) == (f"{file.parent}/b", None, False)
+
+
+def test_a_catalog_in_a_file_is_found_from_the_folder_of_the_project(file: Path) -> None:
+    text = """\
+tables:
+  - {name: a, format: iceberg, identifier: db.a, catalog: {name: c, type: sql, uri: "sqlite:///catalog.db"}}
+  - {name: b, format: iceberg, identifier: db.b, catalog: {type: sql, uri: "sqlite:////lake/catalog.db"}}
+  - {name: c, format: iceberg, identifier: db.c, catalog: {uri: "http://catalog:8181"}}
+"""
+    found = [
+        table.catalog["uri"]
+        for table in load(file, text).tables
+        if isinstance(table, IcebergTable) and table.catalog
+    ]
+    assert found == [
+        f"sqlite:///{file.parent}/catalog.db",
+        "sqlite:////lake/catalog.db",
+        "http://catalog:8181",
+    ]
+
+
 def test_relative_paths_start_at_the_folder_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     text = (
@@ -429,6 +461,19 @@ def test_a_dimension_has_no_time_column(file: Path) -> None:
         ("path: x, time_column: c, time_unit: d", "tables.trips.time_unit", "'s', 'ms', 'us' or 'ns'"),
         ("format: iceberg", "tables.trips", "either a path, or a catalog and an identifier"),
         ("format: iceberg, path: x, identifier: a.b", "tables.trips", "either a path, or a catalog"),
+        ("format: iceberg, identifier: a.b", "tables.trips", "either a path, or a catalog"),
+        ("format: iceberg, catalog: {type: sql}", "tables.trips", "either a path, or a catalog"),
+        (
+            "format: iceberg, path: x, catalog: {uri: 'http://c', type: rest, s3.endpoint: e}",
+            "tables.trips",
+            "with a path no catalog is asked, but catalog has type, uri; give the identifier instead",
+        ),
+        (
+            "format: iceberg, identifier: a.b, catalog: {}, unsafe: true",
+            "tables.trips",
+            "unsafe is for a table by its path; a catalog says what is current, take it out",
+        ),
+        ("format: iceberg, identifier: a.b, catalog: {name: ' '}", "tables.trips", "an empty name"),
         ("format: delta, path: x, files: '*'", "tables.trips.files", "not a known key"),
         ("format: delta, path: x, reader: duckdb", "tables.trips.reader", "'files' or 'spark'"),
     ],

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import gzip
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +39,7 @@ from pyiceberg.types import (
 
 from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.state.store import Store
-from mv_assets.tables.iceberg import IcebergFiles
+from mv_assets.tables.iceberg import IcebergFiles, metadata
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.listing import ALWAYS, Listing
 from mv_assets.tables.times import TimeColumn
@@ -86,7 +91,9 @@ def table(root: Path, tmp_path: Path) -> Iterator[Make]:
 
     def make(time: TimeColumn | None = TS, path: str | None = str(root), **options: Any) -> IcebergFiles:
         inventory = Inventory(store.database, "t")
-        return IcebergFiles("t", path, time, inventory, lambda: NOW, 1_000, **options)
+        # The catalog that writes these tables leaves no hint beside them.
+        given = {"unsafe": True, **options}
+        return IcebergFiles("t", path, time, inventory, lambda: NOW, 1_000, **given)
 
     yield make
     store.close()
@@ -196,6 +203,166 @@ def test_the_hint_names_the_metadata_unless_a_later_version_was_committed(
         table().glance()
     hint.write_text("v1")
     assert len(table().glance().listing()) == 0
+
+
+def test_without_a_hint_a_commit_that_never_happened_is_not_taken_for_the_table(
+    create: Create, table: Make, root: Path, tmp_path: Path
+) -> None:
+    """Its writer died between the metadata file and the catalog's swap."""
+    made = create()
+    made.append(rows(1))
+    log.commit(root, log.data_file("never", **log.bounds(1, long(0), long(0))))
+    with pytest.raises(TableUnreadable) as refused:
+        table(unsafe=False).glance()
+    said = str(refused.value)
+    assert f"table 't' at {root} can't be listed: its metadata folder has no version-hint.text" in said
+    assert "declare it by `identifier` and `catalog`, or set `unsafe: true`" in said
+    catalog = {"type": "sql", "name": "c", "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    assert range_of(table(path=None, catalog=catalog, identifier="db.t", unsafe=False)) == (DAY, DAY)
+    assert range_of(table(path=made.metadata_location, unsafe=False)) == (DAY, DAY)
+    # Who says so gets what the folder has.
+    assert len(table().glance().listing()) == 2
+    # And where the table says which one, nothing else counts.
+    (root / "metadata" / "version-hint.text").write_text(Path(made.metadata_location).name)
+    assert range_of(table(unsafe=False)) == (DAY, DAY)
+
+
+@pytest.mark.parametrize("name", ["v2.gz.metadata.json", "v2.metadata.json.gz", "v2.metadata.json"])
+def test_metadata_may_be_compressed_under_either_name(
+    create: Create, table: Make, root: Path, name: str
+) -> None:
+    create().append(rows(1))
+    last, folder = log.newest(root), root / "metadata"
+    content = last.read_bytes()
+    (folder / name).write_bytes(gzip.compress(content) if "gz" in name else content)
+    for hint in ("1", "2", "v2", name):
+        (folder / "version-hint.text").write_text(hint)
+        assert range_of(table(unsafe=False)) == (DAY, DAY)
+    assert range_of(table(path=str(folder / name))) == (DAY, DAY)
+
+
+def test_two_metadata_files_that_a_hint_fits_are_not_guessed_between(
+    create: Create, table: Make, root: Path
+) -> None:
+    create().append(rows(1))
+    content, folder = log.newest(root).read_bytes(), root / "metadata"
+    (folder / "v2.metadata.json").write_bytes(content)
+    (folder / "v2.gz.metadata.json").write_bytes(gzip.compress(content))
+    for hint in ("1", "2", "v2"):
+        (folder / "version-hint.text").write_text(hint)
+        with pytest.raises(TableUnreadable, match=r"v2\.gz\S* and v2\.metadata\S* could both be current"):
+            table().glance()
+
+
+@pytest.mark.parametrize("hint", ["", "v9", "00009-x.metadata.json", "../metadata/v1"])
+def test_a_hint_to_what_is_not_there_is_no_reason_to_guess(
+    create: Create, table: Make, root: Path, hint: str
+) -> None:
+    create().append(rows(1))
+    (root / "metadata" / "version-hint.text").write_text(hint)
+    with pytest.raises(TableUnreadable, match="its metadata folder has no "):
+        table(unsafe=True).glance()
+
+
+def test_a_hint_that_moves_while_the_folder_is_listed_is_no_error(
+    create: Create, table: Make, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create().append(rows(1))
+    folder = root / "metadata"
+    log.newest(root).rename(folder / "v1.metadata.json")
+    (folder / "version-hint.text").write_text("1")
+    listed = metadata._names
+
+    def commit(*given: Any) -> set[str]:
+        found = listed(*given)
+        (folder / "v2.metadata.json").write_bytes((folder / "v1.metadata.json").read_bytes())
+        (folder / "version-hint.text").write_text("2")
+        return found
+
+    monkeypatch.setattr(metadata, "_names", commit)
+    assert range_of(table()) == (DAY, DAY)
+
+
+# How it is reached
+
+
+def test_properties_say_how_a_table_by_its_path_is_reached(
+    create: Create, table: Make, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here they name the class that reads files."""
+    made = create()
+    made.append(rows(1))
+    (root / "metadata" / "version-hint.text").write_text(Path(made.metadata_location).name)
+    (tmp_path / "mounted.py").write_text(
+        "from pyiceberg.io.pyarrow import PyArrowFileIO\n"
+        "class Mounted(PyArrowFileIO):\n"
+        "    @staticmethod\n"
+        "    def parse_location(location, properties={}):\n"
+        "        scheme, place, path = PyArrowFileIO.parse_location(location, properties)\n"
+        f"        return ('file', '', {str(tmp_path)!r} + path.removeprefix('lake'))"
+        " if scheme == 's3' else (scheme, place, path)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    far = f"s3://lake/{root.relative_to(tmp_path)}"
+    for unsafe in (False, True):
+        if unsafe:
+            (root / "metadata" / "version-hint.text").unlink()
+        reached = table(path=far, catalog={"py-io-impl": "mounted.Mounted"}, unsafe=unsafe)
+        assert range_of(reached) == (DAY, DAY)
+
+
+def test_the_endpoint_of_a_table_by_its_path_is_asked(table: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_given: Any) -> None:
+            pass
+
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        reached = {
+            "s3.endpoint": f"http://127.0.0.1:{server.server_port}",
+            "s3.region": "eu",
+            "s3.access-key-id": "me",
+            "s3.secret-access-key": "secret",
+        }
+        with pytest.raises(TableUnreadable):
+            table(path="s3://lake/t", catalog=reached).glance()
+        server.shutdown()
+    assert asked[0] == "/lake/t/metadata/version-hint.text"
+
+
+def test_a_sql_catalog_that_has_the_table_under_another_name_says_which(
+    create: Create, table: Make, tmp_path: Path
+) -> None:
+    create().append(rows(1))
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    for more, asked in (({}, "default"), ({"name": "other"}, "other")):
+        with pytest.raises(TableUnreadable) as refused:
+            table(path=None, catalog=catalog | more, identifier="db.t").glance()
+        assert f"it belongs to the catalog named c, not to {asked}; set `name: c` in `catalog`" in str(
+            refused.value
+        )
+        with pytest.raises(TableUnreadable, match=r"does not exist: db\.u"):
+            table(path=None, catalog=catalog | more, identifier="db.u").glance()
+    assert range_of(table(path=None, catalog=catalog | {"name": "c"}, identifier="db.t")) == (DAY, DAY)
+
+
+def test_to_look_at_a_table_makes_no_catalog(table: Make, tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/empty.db"
+    with pytest.raises(TableUnreadable, match="no such table: iceberg_tables"):
+        table(path=None, catalog={"type": "sql", "uri": uri}, identifier="db.t").glance()
+    with closing(sqlite3.connect(tmp_path / "empty.db")) as made:
+        assert made.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 def test_two_metadata_files_of_one_number_are_not_guessed_between(
@@ -806,6 +973,8 @@ def test_a_current_snapshot_that_is_missing_is_no_empty_table(
 def test_without_the_library_the_table_says_what_to_install(
     table: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
-    with pytest.raises(TableUnreadable, match=r"pip install 'mv_assets\[iceberg\]'"):
-        table().glance()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyiceberg"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for made in (table(), table(path=None, catalog={"type": "rest"}, identifier="a.b")):
+        with pytest.raises(TableUnreadable, match=r"pip install 'mv_assets\[iceberg\]'"):
+            made.glance()

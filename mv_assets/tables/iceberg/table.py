@@ -14,8 +14,9 @@ from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import lakehouse
 from mv_assets.tables.footer import Extent, Unusable
 from mv_assets.tables.iceberg import schemas
+from mv_assets.tables.iceberg.catalogs import named_table
 from mv_assets.tables.iceberg.deletes import Deletes, Partition, entries, partition_of
-from mv_assets.tables.iceberg.metadata import current_metadata
+from mv_assets.tables.iceberg.metadata import static_table
 from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
@@ -33,7 +34,8 @@ _UNSUPPORTED = re.compile(r"Unsupported field type: '(\w+)'|Input tag '(\d+)' fo
 class IcebergFiles:
     """The table, by its folder or metadata file, or else by its name in a catalog.
 
-    `time` is None for a dimension. With a `path`, the catalog's properties say how to reach it.
+    `time` is None for a dimension. With a `path`, the catalog's properties say how to reach it, and `unsafe`
+    that its newest metadata file is current where no version hint says which one is.
     """
 
     name: str
@@ -45,6 +47,7 @@ class IcebergFiles:
     reader: Reader = "files"
     catalog: Mapping[str, str] | None = None
     identifier: str | None = None
+    unsafe: bool = False
 
     @property
     def where(self) -> str:
@@ -67,19 +70,18 @@ class IcebergFiles:
             return schemas.columns(self._open().schema())
 
     def _open(self) -> Table:
+        properties = self.catalog or {}
         try:
-            from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
-            from pyiceberg.table import StaticTable  # noqa: PLC0415
+            if self.path is not None:
+                return static_table(self.path, properties, unsafe=self.unsafe)
+            if self.identifier is not None:
+                return named_table(self.identifier, properties)
         except ImportError as error:
+            if (error.name or "").partition(".")[0] != "pyiceberg":
+                raise
             why = "the pyiceberg library is not installed: pip install 'mv_assets[iceberg]'"
             raise TableUnreadable(self.name, self.where, why) from error
-        properties = dict(self.catalog or {})
-        if self.path is not None:
-            return StaticTable.from_metadata(current_metadata(self.path), properties)
-        if self.identifier is None:
-            raise TableUnreadable(self.name, self.where, "it is given neither a path nor an identifier")
-        with load_catalog(properties.pop("name", None), **properties) as catalog:
-            return catalog.load_table(self.identifier)
+        raise TableUnreadable(self.name, self.where, "it is given neither a path nor an identifier")
 
     @contextmanager
     def readable(self) -> Iterator[None]:
