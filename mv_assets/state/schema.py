@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    delete,
     func,
     insert,
     select,
@@ -23,7 +24,7 @@ from sqlalchemy import (
 
 from mv_assets.errors import SchemaTooNew
 
-VERSION = 3
+VERSION = 4
 
 _metadata = MetaData()
 
@@ -180,8 +181,19 @@ def _unserved_and_troubles(connection: Connection) -> None:
     trouble.create(connection)
 
 
+def _ranges_of_footers(connection: Connection) -> None:
+    """Footers tell where rows lie that can't be read: files that nobody asked are read once more."""
+    connection.execute(
+        delete(inventory).where(inventory.c.error.is_not(None), inventory.c.start_ms.is_(None))
+    )
+
+
 # From the version before the key to the key; each runs inside the transaction that raises the version.
-MIGRATIONS: Mapping[int, Migration] = {2: _broken_files, 3: _unserved_and_troubles}
+MIGRATIONS: Mapping[int, Migration] = {
+    2: _broken_files,
+    3: _unserved_and_troubles,
+    4: _ranges_of_footers,
+}
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
 _ADVISORY_LOCK = 0x6D765F617373

@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import farmhash
 import pyarrow as pa
 
 from mv_assets.tables.fingerprint import hashed, signed
 from mv_assets.tables.folders import Entry, Folder
-from mv_assets.tables.footer import Extent, Unusable, extent
+from mv_assets.tables.footer import DamagedPages, Extent, Footer, Range, Unusable, extent
 from mv_assets.tables.inventory import Known
 from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.partitions import value_of
@@ -20,12 +21,19 @@ from mv_assets.tables.times import TimeColumn, of_text
 _CHUNK = 4 << 20
 _ATTEMPTS = 3
 
-Range = tuple[int, int]
+
+class Examined(NamedTuple):
+    """A file, and what it was found to hold."""
+
+    entry: Entry
+    known: Known
+    # Where its pages are damaged: what may still say where its rows lie.
+    footer: Footer | None = None
 
 
 def examine(
     folder: Folder, name: str, time: TimeColumn | None, known: Range | None, now: int, settle_ms: int
-) -> tuple[Entry, Known] | None:
+) -> Examined | None:
     """What a file holds now; None if it is gone.
 
     A file that can't be used keeps the range that was last `known`, so that its buckets fail instead of
@@ -37,24 +45,26 @@ def examine(
         if entry is None:
             return None
         try:
-            found = _read(folder, name, time, entry, known)
+            found, footer = _read(folder, name, time, entry, known)
         except FileNotFoundError:
             continue
         except Exception as failed:  # noqa: BLE001 - a store's files may raise anything, and it is that file's error
             # Perhaps only now, as a lost connection: it is read again at the next look.
             why = f"it can't be opened ({getattr(failed, 'strerror', None) or failed})"
-            return entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False)
+            return Examined(entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False))
         if folder.entry(name) == entry:
             old = entry.changed is not None and now - entry.changed > settle_ms
-            return entry, found._replace(trusted=old)
+            return Examined(entry, found._replace(trusted=old), footer)
     entry = folder.entry(name)
     if entry is None:
         return None
     why = "it changed each time it was read"
-    return entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False)
+    return Examined(entry, _unusable(entry, entry.identity, known, why)._replace(trusted=False))
 
 
-def _read(folder: Folder, name: str, time: TimeColumn | None, entry: Entry, known: Range | None) -> Known:
+def _read(
+    folder: Folder, name: str, time: TimeColumn | None, entry: Entry, known: Range | None
+) -> tuple[Known, Footer | None]:
     with folder.open(name) as file:
         if entry.checksum is None:
             crc, content = _checksum(file, entry.size)
@@ -67,9 +77,10 @@ def _read(folder: Folder, name: str, time: TimeColumn | None, entry: Entry, know
         except Unusable as unusable:
             if reads.failed is not None:
                 raise reads.failed from unusable
-            return _unusable(entry, crc, known, str(unusable))
+            footer = unusable.footer if isinstance(unusable, DamagedPages) else None
+            return _unusable(entry, crc, known, str(unusable)), footer
         start, end = found.range or (None, None)
-        return Known(entry.identity, crc, start, end, found.nulls)
+        return Known(entry.identity, crc, start, end, found.nulls), None
 
 
 def _unusable(entry: Entry, crc: int, known: Range | None, why: str) -> Known:

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from mv_assets.errors import MvError, TableRefused, TableUnreadable
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
-from mv_assets.tables.footer import Extent, Unusable, extent
+from mv_assets.tables.footer import DamagedPages, Extent, Footer, Unusable, extent
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Listing, Progress
+from mv_assets.tables.statistics import ranged
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds
 from mv_assets.tables.types import INTEGERS
 
@@ -195,21 +196,25 @@ def _examined(
     # Those that failed before come last: read at each look, they must not use up its time for the others.
     left = sorted((file for name, file in unread.items() if name not in fresh), key=lambda f: f.name in known)
 
-    def one(file: Active) -> Known:
-        last = known.get(file.name)
+    def one(file: Active) -> tuple[Known, Footer | None]:
+        last, footer = known.get(file.name), None
         try:
             found, error = read(file), None
         except (Unusable, OSError, MemoryError) as failed:
             found, error = Extent(last.range if last else None), _why(failed)
+            if isinstance(failed, DamagedPages) and not _asked_before(last, file, error):
+                footer = failed.footer
         start, end = found.range or (None, None)
-        return Known(_identity(file), how, start, end, found.nulls, error=error)
+        return Known(_identity(file), how, start, end, found.nulls, error=error), footer
 
     whole, size = sum(file.size for file in left), 0
     found: dict[str, Known] = {}
     with ThreadPoolExecutor(_THREADS) as pool:
         for at in range(0, len(left), _BATCH):
             batch = left[at : at + _BATCH]
-            entries = {file.name: entry for file, entry in zip(batch, pool.map(one, batch), strict=True)}
+            examined = dict(zip((file.name for file in batch), pool.map(one, batch), strict=True))
+            footers = {name: footer for name, (_, footer) in examined.items() if footer is not None}
+            entries = ranged({name: entry for name, (entry, _) in examined.items()}, footers)
             # Before `progress`, which may end the look: the next one goes on from here.
             inventory.save(entries)
             found |= entries
@@ -217,6 +222,11 @@ def _examined(
             progress(len(found), size, len(left), whole)
     inventory.forget(gone)
     return {name: entry for name, entry in known.items() if name in fresh} | found
+
+
+def _asked_before(last: Known | None, file: Active, error: str) -> bool:
+    """Whether the footer was asked at an earlier look: files that can't be read are read at each."""
+    return last is not None and last.trusted and (last.identity, last.error) == (_identity(file), error)
 
 
 def _why(error: Exception) -> str:

@@ -14,11 +14,12 @@ import pyarrow as pa
 from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import partitions
 from mv_assets.tables.columns import columns_in
-from mv_assets.tables.examine import examine
-from mv_assets.tables.folders import Entry, Folder, Walk
+from mv_assets.tables.examine import Examined, examine
+from mv_assets.tables.folders import Folder, Walk
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Details, Listing, Progress, unobserved
 from mv_assets.tables.locating import folder_at
+from mv_assets.tables.statistics import ranged
 from mv_assets.tables.times import TimeColumn
 
 # What a long first look that crashes or is cut short may cost: in files, and in bytes a thread, so that a
@@ -179,21 +180,21 @@ class _Look:
         listing.unread |= {broken.name for broken in listing.unplaced}
         return listing
 
-    def _examine(self, folder: Folder, names: Sequence[str]) -> list[tuple[Entry, Known] | None]:
+    def _examine(self, folder: Folder, names: Sequence[str]) -> list[Examined | None]:
         time, settle, now = self._table.time, self._table.settle_ms, self._listing.at
         return [examine(folder, name, time, self._ranges.get(name), now, settle) for name in names]
 
-    def _remember(self, found: Mapping[str, tuple[Entry, Known] | None]) -> None:
-        self._table.inventory.save({name: each[1] for name, each in found.items() if each is not None})
-        for name, each in found.items():
+    def _remember(self, found: Mapping[str, Examined | None]) -> None:
+        there = {name: each for name, each in found.items() if each is not None}
+        footers = {name: each.footer for name, each in there.items() if each.footer is not None}
+        known = ranged({name: each.known for name, each in there.items()}, footers)
+        self._table.inventory.save(known)
+        self._gone |= {self._left[name] for name in found.keys() - there.keys()}
+        for name, (entry, *_) in there.items():
             at = self._left[name]
-            if each is None:
-                self._gone.add(at)
-                continue
-            entry, known = each
             self._listing.identities[at], self._listing.sizes[at] = entry.identity, entry.size
             self._listing.changed[at] = entry.changed or 0
-            self._place(at, known)
+            self._place(at, known[name])
 
     def _place(self, at: int, known: Known) -> None:
         """Enter a file in the listing, if it lies anywhere in time."""

@@ -457,6 +457,51 @@ def test_98_a_broken_file_whose_range_was_forgotten_still_has_the_one_it_was_rea
     assert (filled.states(0, 1, 2, 3), works(filled.look().plan())) == ("VSVV", [])
 
 
+def test_98_a_new_file_whose_pages_are_damaged_fails_the_buckets_of_its_footer(filled: Lake) -> None:
+    before = filled.row(1)
+    filled.write("late.parquet", [day(1)])
+    filled.spoil("late.parquet", "at")
+    filled.days(4)
+    plan = filled.look().plan()
+    assert works(plan) == [("APPEND", [4])]
+    assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
+    assert filled.refresh()[1] == "failed"
+    row = filled.row(1)
+    assert before is not None
+    assert row is not None
+    assert (filled.states(0, 1, 2, 3, 4), row.generation) == ("VSVVV", before.generation)
+    # Nothing is held that is not its own: it is known where the file's rows belong.
+    assert filled.watermark() == 5
+    assert "late.parquet" in (filled.snapshot().attempts[DAY].last_error or "")
+
+
+@pytest.mark.parametrize("healed", [True, False])
+def test_98_a_damaged_file_that_heals_or_goes_leaves_its_buckets_valid(filled: Lake, *, healed: bool) -> None:
+    filled.write("late.parquet", [day(1)])
+    filled.spoil("late.parquet", "at")
+    filled.refresh()
+    assert filled.states(0, 1, 2, 3) == "VSVV"
+    if healed:
+        filled.write("late.parquet", [day(1)])
+    else:
+        filled.remove("late.parquet")
+    filled.converge()
+    row = filled.row(1)
+    assert row is not None
+    assert row.inputs is not None
+    assert (filled.states(0, 1, 2, 3), row.inputs.base.segment_count) == ("VVVV", 2 if healed else 1)
+
+
+def test_98_a_new_file_above_w_fails_its_bucket_and_holds_w_there(filled: Lake) -> None:
+    filled.days(4, 5, 6)
+    filled.spoil("day-5.parquet", "at")
+    filled.refresh()
+    assert (filled.states(4, 5, 6), filled.watermark()) == ("VSV", 5)
+    filled.days(5)
+    filled.converge()
+    assert (filled.states(4, 5, 6), filled.watermark()) == ("VVV", 7)
+
+
 @pytest.mark.parametrize("bucket", ["1w", "1mo"])
 def test_100_week_and_month_buckets_hold_their_days_before_1970_too(lake: Lakes, bucket: str) -> None:
     sql = HOURLY.replace("'hour'", "'day'")

@@ -42,6 +42,17 @@ def table_content(rows: pa.Table, **options: Any) -> bytes:
     return made.getvalue()
 
 
+def spoiled(data: bytes, column: str = "ts") -> bytes:
+    """A Parquet file with the pages of one column damaged in every row group; its footer is whole."""
+    metadata, made = pq.read_metadata(pa.BufferReader(data)), bytearray(data)
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = map(group.column, range(group.num_columns))
+        chunk = next(each for each in chunks if each.path_in_schema == column)
+        start, size = chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size
+        made[start : start + size] = b"\xff" * size
+    return bytes(made)
+
+
 def put(file: Path, data: bytes) -> Path:
     """Write in place: the file stays the same inode if it is there."""
     file.parent.mkdir(parents=True, exist_ok=True)
