@@ -69,7 +69,7 @@ class ParquetTable(_Table):
     """The default is parquet."""
     path: Text
     """Folder or URI; a relative path starts at the project file's folder."""
-    files: Text = "*"
+    files: Text = _written("*")
     """Pattern of the names of data files. Hidden files and those with an underscore first never count."""
 
 

@@ -27,8 +27,11 @@ def filesystem_at(path: str) -> tuple[fs.FileSystem, str]:
     try:
         return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
     except pa.ArrowInvalid:
-        # A store that Arrow does not know itself, but fsspec may.
-        return fs.FileSystem.from_uri(f"fsspec+{path}")  # type: ignore[no-any-return]
+        # A store that Arrow does not know itself, but fsspec may; most projects need not load it.
+        import fsspec  # noqa: PLC0415
+
+        store, root = fsspec.url_to_fs(path)
+        return fs.PyFileSystem(fs.FSSpecHandler(store)), root
 
 
 def _local(path: str, pattern: str) -> Folder:

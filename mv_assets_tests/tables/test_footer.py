@@ -15,6 +15,7 @@ import pytest
 from mv_assets.tables.footer import Extent, Unusable, extent
 from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.times import TimeColumn, Unit
+from mv_assets_tests.capabilities import writes_int96
 from mv_assets_tests.tables.lake import DAY, TS, content, table_content
 
 PER_SECOND: dict[Unit, int] = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -113,6 +114,7 @@ def test_unsigned_integers_beyond_the_signed_ones_are_not_negative() -> None:
     assert span(1, 2**63, kind=pa.uint64(), unit="ns") == (0, 2**63 // 1_000_000)
 
 
+@writes_int96
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("store_schema", [True, False])
 def test_int96_is_read_by_its_rows(unit: Unit, *, store_schema: bool) -> None:
@@ -122,6 +124,7 @@ def test_int96_is_read_by_its_rows(unit: Unit, *, store_schema: bool) -> None:
     assert found == (-3_000, 2_000)
 
 
+@writes_int96
 def test_int96_is_floored_and_reaches_from_year_1_to_9999() -> None:
     options: Any = {"use_deprecated_int96_timestamps": True}
     assert span(-1, 1_999_999, kind=pa.timestamp("ns"), **options) == (-1, 1)
@@ -144,8 +147,8 @@ def said(value: int, kind: pa.DataType, keys: dict[str, str], **options: Any) ->
         (IN_1899, MICROS, {VERSION: "2.4.8"}, {}),
         (IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, {}),
         (IN_1582, pa.date32(), {VERSION: "2.4.8"}, {}),
-        (IN_1899, MICROS, {VERSION: "3.0.3"}, INT96),
-        (IN_1899, MICROS, {VERSION: "3.5.1", "org.apache.spark.legacyINT96": ""}, INT96),
+        pytest.param(IN_1899, MICROS, {VERSION: "3.0.3"}, INT96, marks=writes_int96),
+        pytest.param(IN_1899, MICROS, {VERSION: "3.5.1", "org.apache.spark.legacyINT96": ""}, INT96, marks=writes_int96),
     ],
 )
 def test_times_that_spark_would_move_are_refused(
@@ -163,7 +166,7 @@ def test_times_that_spark_would_move_are_refused(
         (IN_1899, MICROS, {OLD: ""}, {}),
         (IN_1899, MICROS, {VERSION: "3.0.0"}, {}),
         (IN_1899, MICROS, {VERSION: "10.0.0"}, {}),
-        (IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, INT96),
+        pytest.param(IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, INT96, marks=writes_int96),
         (IN_1899, pa.timestamp("us"), {VERSION: "3.5.1", OLD: ""}, {}),
     ],
 )

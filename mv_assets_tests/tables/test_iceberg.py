@@ -422,7 +422,7 @@ def test_rolling_back_gives_the_earlier_segments_again(create: Create, table: Ma
     assert first is not None
     before = list(table().glance().listing().segments())
     made.overwrite(rows(2))
-    made.manage_snapshots().rollback_to_snapshot(first.snapshot_id).commit()
+    made.manage_snapshots().create_branch(first.snapshot_id, "main").commit()
     assert list(table().glance().listing().segments()) == before
 
 

@@ -56,7 +56,7 @@ def test_a_store_that_arrow_does_not_know_is_listed_by_fsspec(lake: Lake, store:
 @pytest.fixture
 def memory() -> Iterator[Any]:
     """fsspec's own store in memory, which says times as numbers in one place and as dates in another."""
-    filesystem = fs.FileSystem.from_uri("fsspec+memory://")[0].handler.fs
+    filesystem = fsspec.filesystem("memory")
     yield filesystem
     filesystem.rm("/mv_assets_lake", recursive=True)
 

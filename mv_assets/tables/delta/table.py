@@ -38,7 +38,9 @@ _UNDERSTOOD = frozenset(
         "vacuumProtocolCheck",
     }
 )
-_UNSUPPORTED = re.compile(r"Feature '([^']+)' is not supported|features required: \[([^\]]+)\]")
+_UNSUPPORTED = re.compile(
+    r"Feature '([^']+)' is not supported|Unknown feature '([^']+)'|features required: \[([^\]]+)\]"
+)
 _ABSOLUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 # As much of a commit as tells it from any other: it names its time, and files that nobody else has.
 _TELLING = 1 << 16
@@ -120,7 +122,7 @@ def _unsupported(said: str) -> str | None:
     if "catalog-managed table" in said:
         return "catalogManaged"
     found = _UNSUPPORTED.search(said)
-    return None if found is None else found[1] or found[2]
+    return None if found is None else found[found.lastindex or 0]
 
 
 @dataclass(frozen=True, slots=True)
