@@ -10,9 +10,16 @@ from pyspark.sql.types import DataType, DecimalType
 from sqlglot import exp
 
 from mv_assets.query.shape import Shape
-from mv_assets.views.sql.canonical import NotPlain, replaced, spelled
-from mv_assets.views.sql.decomposition import aggregates, is_aggregate
-from mv_assets.views.sql.partials import Kind, Partial, argument_of, called, partial_of
+from mv_assets.spark_sql.aggregates import (
+    Kind,
+    Partial,
+    aggregates,
+    argument_of,
+    called,
+    is_aggregate,
+    partial_of,
+)
+from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled
 
 T = TypeVar("T")
 KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"

@@ -17,7 +17,7 @@ from mv_assets.query.present import Maps, Present
 from mv_assets.query.served import Served
 from mv_assets.query.statement import Statement, statement_of
 from mv_assets.refresh.opened import OpenProject
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.spark_sql.canonical import NotPlain
 
 _TRIES = 3
 

@@ -12,10 +12,10 @@ from mv_assets.query.folding import CLOCK
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, conjuncts, from_of, shape_of, tables_of
 from mv_assets.query.statement import Statement
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.functions import BARE, refusal, refused_functions
+from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.spark_sql.functions import BARE, refusal, refused_functions
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
 
 # To Spark a column comes first, sqlglot makes no columns of them.
 _NO_NAMES = frozenset({"all", *(name for name, kind in BARE.items() if kind is not None)})

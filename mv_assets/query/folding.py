@@ -8,8 +8,8 @@ from dataclasses import replace as dataclass_replace
 from sqlglot import exp
 
 from mv_assets.query.statement import Statement
-from mv_assets.views.sql.canonical import replaced
-from mv_assets.views.sql.reading import parse
+from mv_assets.spark_sql.canonical import replaced
+from mv_assets.spark_sql.parse import parse
 
 # From SQL to its type and its value as text, all of them at one moment.
 Evaluate = Callable[[Sequence[str]], Sequence[tuple[str, str | None]]]

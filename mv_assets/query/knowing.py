@@ -14,8 +14,8 @@ from mv_assets.query.ranges import TimeOf
 from mv_assets.query.relations import Schemas
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.opened import OpenProject
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.scope import Source
 from mv_assets.views.view import View, unseen
 
 _Key = tuple[str, str, frozenset[str]]

@@ -11,9 +11,9 @@ from mv_assets.query.asking import Asked
 from mv_assets.query.offers import Offer
 from mv_assets.query.ranges import TimeOf
 from mv_assets.query.truncating import stays_over, time_inside
-from mv_assets.views.sql.canonical import NotPlain, replaced, spelled, written_out
-from mv_assets.views.sql.grain import nested
-from mv_assets.views.sql.partials import Kind, Partial
+from mv_assets.spark_sql.aggregates import Kind, Partial
+from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled, written_out
+from mv_assets.spark_sql.grain import nested
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from sqlglot import exp
 from mv_assets.query.ranges import Range, TimeOf, range_of
 from mv_assets.query.shape import From, Shape, conjuncts, from_of, shape_of
 from mv_assets.query.truncating import time_inside, truncated_to, without_finer
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.calls import calls
-from mv_assets.views.sql.canonical import (
+from mv_assets.spark_sql.aggregates import Kind, aggregates, is_aggregate, partial_of
+from mv_assets.spark_sql.calls import calls
+from mv_assets.spark_sql.canonical import (
     NotPlain,
     bare,
     compared_with_text,
@@ -22,13 +22,12 @@ from mv_assets.views.sql.canonical import (
     spelled,
     written_out,
 )
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.decomposition import aggregates, is_aggregate
-from mv_assets.views.sql.grain import BOUNDARIES, nested
-from mv_assets.views.sql.partials import Kind, partial_of
-from mv_assets.views.sql.reading import Reading, read
-from mv_assets.views.sql.spark_functions import GENERATORS, TIME_WINDOWS
-from mv_assets.views.sql.wording import short
+from mv_assets.spark_sql.grain import BOUNDARIES, nested
+from mv_assets.spark_sql.parse import Reading, read
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.spark_functions import GENERATORS, TIME_WINDOWS
+from mv_assets.spark_sql.wording import short
 from mv_assets.views.view import View
 
 

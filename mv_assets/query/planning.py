@@ -21,8 +21,8 @@ from mv_assets.query.served import FromView, Served, counted
 from mv_assets.query.spans import joined
 from mv_assets.query.statement import Statement
 from mv_assets.refresh.opened import OpenProject
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.scope import Source
 from mv_assets.views.view import View
 
 _OFF = "views are switched off"

@@ -13,8 +13,8 @@ from sqlglot import exp
 from mv_assets.buckets import DAY
 from mv_assets.query.spans import AFTER, BEFORE, Span
 from mv_assets.query.truncating import time_inside, truncated_to
+from mv_assets.spark_sql.grain import BOUNDARIES, TO_TIMESTAMP
 from mv_assets.tables.times import Unit
-from mv_assets.views.sql.grain import BOUNDARIES, TO_TIMESTAMP
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)

@@ -22,10 +22,10 @@ from mv_assets.query.memory import Memory
 from mv_assets.query.present import Present
 from mv_assets.query.spans import AFTER, BEFORE, Spans
 from mv_assets.refresh.opened import OpenProject
+from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.state.model import PartitionRow
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import Unit
-from mv_assets.views.sql.canonical import NotPlain
 from mv_assets.views.view import View
 
 # What queries give, by what tells that it is the same; kept from query to query.

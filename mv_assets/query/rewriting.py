@@ -15,8 +15,8 @@ from mv_assets.query.asking import Asked
 from mv_assets.query.matching import Match
 from mv_assets.query.relations import Relations, Stored, cast
 from mv_assets.query.splitting import Part
-from mv_assets.views.sql.canonical import NotPlain
-from mv_assets.views.sql.partials import Kind
+from mv_assets.spark_sql.aggregates import Kind
+from mv_assets.spark_sql.canonical import NotPlain
 
 _WRAPS = "without ANSI mode, integers that are computed are answered by the base table only"
 # The base's and the joined tables' types, by table.column.

@@ -9,8 +9,8 @@ from mv_assets.query.fitness import Fitness, Freshness
 from mv_assets.query.knowing import Knowledge
 from mv_assets.query.matching import match
 from mv_assets.query.splitting import Fitting, Split, split
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.scope import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from mv_assets.query.fitness import spans_of
 from mv_assets.query.matching import Match
 from mv_assets.query.ranges import Range
 from mv_assets.query.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.spark_sql.grain import BOUNDARIES
 from mv_assets.state.model import PartitionRow
-from mv_assets.views.sql.grain import BOUNDARIES
 
 # Each costs a comparison for every row of the base that is read.
 _MOST_SPANS = 200

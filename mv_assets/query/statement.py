@@ -10,13 +10,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import QueryRefused
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import means_rows
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.functions import reads_outside
-from mv_assets.views.sql.reading import SQLGLOT_ERRORS, parse
-from mv_assets.views.sql.spark_functions import BUILT_IN, GENERATORS
-from mv_assets.views.sql.wording import closest, did_you_mean, short
+from mv_assets.spark_sql.canonical import means_rows
+from mv_assets.spark_sql.functions import reads_outside
+from mv_assets.spark_sql.parse import SQLGLOT_ERRORS, parse
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.spark_functions import BUILT_IN, GENERATORS
+from mv_assets.spark_sql.wording import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
 _TABLE_FUNCTIONS = GENERATORS | {"range"}

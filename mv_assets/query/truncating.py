@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from mv_assets.views.sql.grain import DATE_GRAINS, UNITS, nested
+from mv_assets.spark_sql.grain import DATE_GRAINS, UNITS, nested
 
 # The grain over which a part of a time does not change.
 _PARTS: Mapping[type[exp.Expr], str] = {

@@ -12,11 +12,11 @@ from mv_assets.errors import QueryRefused
 from mv_assets.query.asking import asked_of, range_asked
 from mv_assets.query.matching import match
 from mv_assets.query.statement import statement_of
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain
-from mv_assets.views.sql.reading import parse
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.parse import parse
+from mv_assets.spark_sql.scope import Source
 from mv_assets_tests.query.test_rewriting import EVENTS, TIME, offered
-from mv_assets_tests.views.sql.test_fuzz import mutated
+from mv_assets_tests.spark_sql.test_fuzz import mutated
 
 ZONES = Source("zones", {"zone": "int", "name": "string"})
 OFFERS = [

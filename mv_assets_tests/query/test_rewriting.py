@@ -24,11 +24,11 @@ from mv_assets.query.spans import common, joined, without
 from mv_assets.query.splitting import Fitting, split
 from mv_assets.query.statement import statement_of
 from mv_assets.query.truncating import stays_over, truncated_to, without_finer
+from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.spark_sql.grain import BOUNDARIES, nested
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
 from mv_assets.views.catalog import prepare
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets_tests.lake import view
 
 EVENTS = Source(

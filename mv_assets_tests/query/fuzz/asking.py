@@ -16,7 +16,7 @@ from mv_assets.query.fitness import Freshness
 from mv_assets.query.planning import Planned
 from mv_assets.query.present import Present
 from mv_assets.query.served import Served
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets_tests.query.fuzz.comparing import Row, from_spark
 from mv_assets_tests.query.fuzz.profiles import NAMED
 from mv_assets_tests.query.fuzz.world import World

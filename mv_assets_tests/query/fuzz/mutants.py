@@ -20,10 +20,10 @@ from mv_assets.query import (
     truncating,
 )
 from mv_assets.query.spans import joined
+from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.state import rules
 from mv_assets.state.model import State
 from mv_assets.tables import upstream
-from mv_assets.views.sql.partials import Kind, Partial
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 

@@ -1,4 +1,4 @@
-"""Aggregates that come in parts: how each part is computed, and how the whole is made of them."""
+"""Aggregates: what is one, which come in parts, and how the whole is made of those."""
 
 from __future__ import annotations
 
@@ -8,9 +8,28 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from mv_assets.views.sql.canonical import NotPlain, counts_rows, spelled
-from mv_assets.views.sql.decomposition import aggregates
-from mv_assets.views.sql.wording import short
+from mv_assets.spark_sql.canonical import NotPlain, counts_rows, spelled
+from mv_assets.spark_sql.spark_functions import AGGREGATES
+from mv_assets.spark_sql.wording import short
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether the node aggregates rows; a window function keeps them."""
+    call = node.parent
+    while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
+        call = call.parent
+    if isinstance(call, exp.Window):
+        return False
+    if isinstance(node, exp.Any):
+        return not isinstance(node.parent, (exp.Like, exp.ILike))
+    return isinstance(node, exp.AggFunc) or (
+        isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES
+    )
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether an expression aggregates rows."""
+    return any(map(is_aggregate, node.walk()))
 
 
 class Kind(StrEnum):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mv_assets_tests.views.sql.analysed import HOURLY, TRIPS, ZONES, look
+from mv_assets_tests.spark_sql.analysed import HOURLY, TRIPS, ZONES, look
 
 VALID = (
     HOURLY,

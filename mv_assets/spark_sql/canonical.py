@@ -14,8 +14,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mv_assets.views.sql.scope import Found
-from mv_assets.views.sql.wording import short
+from mv_assets.spark_sql.scope import Found
+from mv_assets.spark_sql.wording import short
 
 Meaning = Mapping[int, Found | exp.Expr]
 Replace = Callable[[exp.Expr], exp.Expr | None]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mv_assets.buckets import Buckets
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.grain import GRAINS, fits
-from mv_assets_tests.views.sql.analysed import EVENTS, TRIPS, look, only, view_of, whats
+from mv_assets.spark_sql.grain import GRAINS, fits
+from mv_assets.spark_sql.scope import Source
+from mv_assets_tests.spark_sql.analysed import EVENTS, TRIPS, look, only, view_of, whats
 
 FITTING = {
     "1m": "second minute",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets_tests.views.sql.analysed import only, view_of
+from mv_assets_tests.spark_sql.analysed import only, view_of
 
 NAMED = """
     WINDOW plain AS (PARTITION BY pickup_at), ordered AS (PARTITION BY pickup_at ORDER BY fare),

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql.functions import BARE, REFUSALS
-from mv_assets.views.sql.source import Source
-from mv_assets.views.sql.spark_functions import AGGREGATES, BUILT_IN
-from mv_assets_tests.views.sql.analysed import only, view_of, whats
+from mv_assets.spark_sql.functions import BARE, REFUSALS
+from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.spark_functions import AGGREGATES, BUILT_IN
+from mv_assets_tests.spark_sql.analysed import only, view_of, whats
 
 # Refused for how they are called, so each has its own way to be called wrongly.
 ARGUMENTS = {

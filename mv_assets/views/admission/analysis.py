@@ -14,21 +14,18 @@ from sqlglot import exp
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.approximate import approximate_columns
-from mv_assets.views.sql.canonical import NotPlain, refuse_neighbours
-from mv_assets.views.sql.clauses import refused_clauses
-from mv_assets.views.sql.columns import Resolver, output_names
-from mv_assets.views.sql.decomposition import Decomposition
-from mv_assets.views.sql.functions import refused_functions
-from mv_assets.views.sql.grain import GRAINS, fits
-from mv_assets.views.sql.lineage import Column, lineage
-from mv_assets.views.sql.literals import refused_literals
-from mv_assets.views.sql.merging import Merging, merging_of
-from mv_assets.views.sql.order import refused_orders
-from mv_assets.views.sql.reading import SQLGLOT_ERRORS, Reading, read
-from mv_assets.views.sql.source import Source
-from mv_assets.views.sql.tables import table_mistakes
-from mv_assets.views.sql.wording import one_line, short
+from mv_assets.spark_sql.canonical import NotPlain, refuse_neighbours
+from mv_assets.spark_sql.functions import refused_functions
+from mv_assets.spark_sql.grain import GRAINS, fits
+from mv_assets.spark_sql.merging import Merging, merging_of
+from mv_assets.spark_sql.outputs import Column, approximate_columns, lineage
+from mv_assets.spark_sql.parse import SQLGLOT_ERRORS, Reading, read
+from mv_assets.spark_sql.resolve import Resolver, output_names
+from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.wording import one_line, short
+from mv_assets.views.admission.base_rows import table_mistakes
+from mv_assets.views.admission.clauses import refused_clauses, refused_literals, refused_orders
+from mv_assets.views.admission.decomposition import Decomposition
 
 _RESERVED = "_mv"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.source import Source
-from mv_assets.views.sql.wording import closest
+from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.wording import closest
 
 
 def table_mistakes(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql import Source
-from mv_assets_tests.views.sql.analysed import HOURLY, TRIPS, ZONES, look, only, view_of, whats
+from mv_assets.spark_sql.scope import Source
+from mv_assets_tests.spark_sql.analysed import HOURLY, TRIPS, ZONES, look, only, view_of, whats
 
 
 def test_a_good_view_is_described() -> None:

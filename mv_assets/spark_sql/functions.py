@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.calls import Call, calls
-from mv_assets.views.sql.spark_functions import BUILT_IN, names
-from mv_assets.views.sql.wording import did_you_mean
+from mv_assets.spark_sql.calls import Call, calls
+from mv_assets.spark_sql.spark_functions import BUILT_IN, names
+from mv_assets.spark_sql.wording import did_you_mean
 
 _SORTING = frozenset({"sort_array", "array_sort", "size", "cardinality", "array_size"})
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mv_assets.views.sql.canonical import Meaning, NotPlain
-from mv_assets.views.sql.columns import output_names
-from mv_assets.views.sql.decomposition import aggregates, is_aggregate
-from mv_assets.views.sql.partials import Kind, Partial, called, partial_of
-from mv_assets.views.sql.scope import Found
-from mv_assets.views.sql.spark_functions import GENERATORS
-from mv_assets.views.sql.wording import short
+from mv_assets.spark_sql.aggregates import Kind, Partial, aggregates, called, is_aggregate, partial_of
+from mv_assets.spark_sql.canonical import Meaning, NotPlain
+from mv_assets.spark_sql.resolve import output_names
+from mv_assets.spark_sql.scope import Found
+from mv_assets.spark_sql.spark_functions import GENERATORS
+from mv_assets.spark_sql.wording import short
 
 # Any other clause picks or changes rows by what else is in their bucket.
 _CLAUSES = frozenset({"with_", "hint", "expressions", "from_", "joins", "laterals", "where", "group"})

@@ -4,9 +4,10 @@ import pytest
 from sqlglot import exp, parse_one
 
 from mv_assets.buckets import Buckets
-from mv_assets.views.sql import Merging, Source, analyse
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.merging import merging_of
+from mv_assets.spark_sql.merging import Merging, merging_of
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
+from mv_assets.views.admission import analyse
 
 EVENTS = Source(
     "events",

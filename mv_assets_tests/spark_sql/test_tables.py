@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql import Source
-from mv_assets_tests.views.sql.analysed import TRIPS, ZONES, look, only, view_of, whats
+from mv_assets.spark_sql.scope import Source
+from mv_assets_tests.spark_sql.analysed import TRIPS, ZONES, look, only, view_of, whats
 
 CITIES = Source("cities", {"city_id": "int", "zone_id": "int", "city": "string"})
 BOTH = (ZONES, CITIES)

@@ -1,16 +1,37 @@
-"""Output columns that may come out differently each time, as Spark merges partial results in any order."""
+"""What output columns are made from, and which of them may come out differently each time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from mv_assets.views.sql.calls import calls
-from mv_assets.views.sql.columns import output_names
-from mv_assets.views.sql.scope import Found
-from mv_assets.views.sql.spark_functions import names
+from mv_assets.spark_sql.calls import calls
+from mv_assets.spark_sql.resolve import output_names
+from mv_assets.spark_sql.scope import Found
+from mv_assets.spark_sql.spark_functions import names
+
+Column = tuple[str, str]
+
+
+def lineage(select: exp.Select, meaning: Mapping[int, Found | exp.Expr]) -> dict[str, tuple[Column, ...]]:
+    """By output column: table and column, each once, in the order of their mention."""
+    return {
+        name: tuple(dict.fromkeys(_columns(item, meaning)))
+        for item in select.expressions
+        for name in output_names(item)
+    }
+
+
+def _columns(node: exp.Expr, meaning: Mapping[int, Found | exp.Expr]) -> Iterator[Column]:
+    for each in node.walk():
+        meant = meaning.get(id(each))
+        if isinstance(meant, exp.Expr):
+            yield from _columns(meant, meaning)
+        elif meant is not None and meant.relation.source is not None:
+            yield meant.relation.source.name, meant.column
+
 
 # approx_count_distinct and count_min_sketch are not among them: their parts add up the same in any order.
 APPROXIMATE = names(

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.sql import Source, ViewSql, analyse
+from mv_assets.spark_sql.scope import Source
+from mv_assets.views.admission import ViewSql, analyse
 
 TRIPS = Source(
     "trips",

@@ -9,12 +9,11 @@ from sqlglot import exp
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.columns import Resolver, output_names
-from mv_assets.views.sql.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
-from mv_assets.views.sql.scope import Found
-from mv_assets.views.sql.source import Source
-from mv_assets.views.sql.spark_functions import AGGREGATES
-from mv_assets.views.sql.wording import closest, listed, short
+from mv_assets.spark_sql.aggregates import is_aggregate
+from mv_assets.spark_sql.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
+from mv_assets.spark_sql.resolve import Resolver, output_names
+from mv_assets.spark_sql.scope import Found, Source
+from mv_assets.spark_sql.wording import closest, listed, short
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"})
 
@@ -151,25 +150,6 @@ class Decomposition:
     def _own(self) -> Iterable[exp.Expr]:
         """The nodes of this SELECT, without those of subqueries."""
         return self.select.walk(prune=lambda node: node is not self.select and isinstance(node, exp.Query))
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node aggregates rows; a window function keeps them."""
-    call = node.parent
-    while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
-        call = call.parent
-    if isinstance(call, exp.Window):
-        return False
-    if isinstance(node, exp.Any):
-        return not isinstance(node.parent, (exp.Like, exp.ILike))
-    return isinstance(node, exp.AggFunc) or (
-        isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATES
-    )
-
-
-def aggregates(node: exp.Expr) -> bool:
-    """Whether an expression aggregates rows."""
-    return any(map(is_aggregate, node.walk()))
 
 
 def _partition(call: exp.Window, named: dict[str, exp.Window]) -> list[exp.Expr]:

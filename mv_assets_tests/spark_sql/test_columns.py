@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from sqlglot import parse_one
 
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.columns import Resolver
-from mv_assets_tests.views.sql.analysed import ZONES, view_of, whats
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
+from mv_assets_tests.spark_sql.analysed import ZONES, view_of, whats
 
 UNKNOWN = Source("trips", time_column="pickup_at")
 

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.errors import Mistake
-from mv_assets.views.sql.wording import short
+from mv_assets.spark_sql.wording import short
 
 SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError, ArithmeticError)
 _SPARK = Dialect.get_or_raise("spark")

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mv_assets.views.sql.functions import BARE, refusal
-from mv_assets.views.sql.scope import Columns, Found, Relation, Scope, missing_field, spelled
-from mv_assets.views.sql.source import Source
-from mv_assets.views.sql.wording import closest, listed
+from mv_assets.spark_sql.functions import BARE, refusal
+from mv_assets.spark_sql.scope import Columns, Found, Relation, Scope, Source, missing_field, spelled
+from mv_assets.spark_sql.wording import closest, listed
 
 Aliases = Mapping[str, exp.Expr]
 _AFTER_SELECT = ("group", "having", "qualify", "order", "sort", "cluster", "distribute", "windows")

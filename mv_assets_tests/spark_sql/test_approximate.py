@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.views.sql.approximate import APPROXIMATE
-from mv_assets.views.sql.functions import REFUSALS
-from mv_assets.views.sql.spark_functions import AGGREGATES
-from mv_assets_tests.views.sql.analysed import view_of
+from mv_assets.spark_sql.functions import REFUSALS
+from mv_assets.spark_sql.outputs import APPROXIMATE
+from mv_assets.spark_sql.spark_functions import AGGREGATES
+from mv_assets_tests.spark_sql.analysed import view_of
 
 HOUR = "date_trunc('hour', pickup_at) AS hour"
 ALL = {"hour", "n", "p"}
