@@ -7,7 +7,7 @@ from dataclasses import replace as dataclass_replace
 
 from sqlglot import exp
 
-from mv_assets.query.statement import Statement
+from mv_assets.query.match.statement import Statement
 from mv_assets.spark_sql.canonical import replaced
 from mv_assets.spark_sql.parse import parse
 

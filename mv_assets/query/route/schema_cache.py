@@ -1,23 +1,48 @@
-"""What is known of the tables that a query may read: their columns, and what views on them offer."""
+"""What is known of the tables that a query may read: their columns, and what views on them view_columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pyspark.sql.types import StructType
 
-from mv_assets.query.memory import Memory
-from mv_assets.query.offers import Offer, offer_of
-from mv_assets.query.present import Present
-from mv_assets.query.ranges import TimeOf
-from mv_assets.query.relations import Schemas
-from mv_assets.query.statement import Statement
+from mv_assets.query.match.ranges import TimeOf
+from mv_assets.query.match.statement import Statement
+from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
 from mv_assets.views.view import View, unseen
 
+K = TypeVar("K")
+V = TypeVar("V")
+_MOST = 500
+
+
+class Cache(Generic[K, V]):
+    """Forgets the oldest when there is too much. Threads may share it: at worst they find out twice."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._known: dict[K, V] = {}
+        self._most = most
+
+    def get(self, key: K, find: Callable[[], V]) -> V:
+        """What is known under the key, or is found now."""
+        try:
+            return self._known[key]
+        except KeyError:
+            found = find()
+        while len(self._known) >= self._most:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[key] = found
+        return found
+
+
+# What queries give, by what tells that it is the same.
+Schemas = Cache[tuple[str, str], StructType]
 _Key = tuple[str, str, frozenset[str]]
 
 
@@ -29,25 +54,25 @@ class Kinds:
     answer: StructType
 
 
-class Knowledge:
+class SchemaCache:
     """Kept from query to query, as long as the tables stay the same."""
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project
-        self._columns = Memory[_Key, dict[str, str]]()
-        self._offers = Memory[object, Offer | str]()
-        self._kinds = Memory[object, Kinds]()
-        self.schemas: Schemas = Memory()
+        self._columns = Cache[_Key, dict[str, str]]()
+        self._view_columns_of = Cache[object, ViewColumns | str]()
+        self._kinds = Cache[object, Kinds]()
+        self.of_queries: Schemas = Cache()
 
-    def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
+    def columns(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
         """A table's columns and their types, at least those that the query mentions and a file has."""
         mentioned = statement.mentioned
-        key = table, present.version(table), mentioned
+        key = table, pinned.version(table), mentioned
         return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
 
-    def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
+    def needed(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""
-        columns = self.columns(table, statement, present)
+        columns = self.columns(table, statement, pinned)
         if statement.takes_all:
             return columns
         mentioned = statement.mentioned
@@ -56,13 +81,13 @@ class Knowledge:
         # Rows that nothing is asked of still have to be counted.
         return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
 
-    def kinds(self, statement: Statement, present: Present, compute: Callable[[], Kinds]) -> Kinds:
+    def kinds(self, statement: Statement, pinned: Pinned, compute: Callable[[], Kinds]) -> Kinds:
         """The types of a query's answer, which follow from its text and the tables' columns."""
-        needed = [tuple(self.needed(name, statement, present).items()) for name in statement.names]
+        needed = [tuple(self.needed(name, statement, pinned).items()) for name in statement.names]
         key = statement.text, tuple(needed)
         return self._kinds.get(key, compute)
 
-    def source(self, name: str, statement: Statement, present: Present) -> Source:
+    def source(self, name: str, statement: Statement, pinned: Pinned) -> Source:
         """A table or view as its names are resolved."""
         catalog = self._project.catalog
         if name in catalog.views:
@@ -71,10 +96,10 @@ class Knowledge:
                 name, dict.fromkeys(view.sql.columns), view.declared.time_column, grain=view.sql.grain
             )
         table = unseen(catalog.tables[name])
-        columns = self.columns(name, statement, present)
+        columns = self.columns(name, statement, pinned)
         return Source(name, dict(columns) if columns else None, table.time_column, table.time_unit)
 
-    def time(self, name: str, statement: Statement, present: Present) -> TimeOf | None:
+    def time(self, name: str, statement: Statement, pinned: Pinned) -> TimeOf | None:
         """The time column of a table or view; None if it has none that is known."""
         catalog = self._project.catalog
         if name in catalog.views:
@@ -83,7 +108,7 @@ class Knowledge:
         declared = catalog.tables[name]
         if declared.time_column is None:
             return None
-        columns = {column.lower(): kind for column, kind in self.columns(name, statement, present).items()}
+        columns = {column.lower(): kind for column, kind in self.columns(name, statement, pinned).items()}
         kind = columns.get(declared.time_column.lower())
         unit = declared.time_unit
         return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
@@ -96,7 +121,7 @@ class Knowledge:
                 found.append(view)
         return found
 
-    def offer(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> Offer:
+    def view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
         """What a view offers to queries on its base.
 
         Raises:
@@ -106,18 +131,18 @@ class Knowledge:
         columns = ((name, tuple((source.columns or {}).items())) for name, source in sources.items())
         key = view.name, time, tuple(columns)
 
-        def find() -> Offer | str:
+        def find() -> ViewColumns | str:
             try:
-                return self._offer(view, time, sources)
+                return self._view_columns(view, time, sources)
             except NotPlain as reason:
                 return str(reason)
 
-        found = self._offers.get(key, find)
+        found = self._view_columns_of.get(key, find)
         if isinstance(found, str):
             raise NotPlain(found)
         return found
 
-    def _offer(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> Offer:
+    def _view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
         catalog = self._project.catalog
         known = {
             **{name: unseen(table) for name, table in catalog.tables.items()},
@@ -131,7 +156,7 @@ class Knowledge:
         if view.declared.base in catalog.views:
             upstream = catalog.views[view.declared.base]
             try:
-                below = self.offer(upstream, time, sources)
+                below = self.view_columns(upstream, time, sources)
             except NotPlain as reason:
                 raise NotPlain(f"it is based on {upstream.name}: {reason}") from None
-        return offer_of(view, known, time, below)
+        return view_columns_of(view, known, time, below)

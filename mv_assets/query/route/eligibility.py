@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from enum import StrEnum
 
-from mv_assets.query.present import Present
-from mv_assets.query.spans import BEFORE, Span
+from mv_assets.query.match.spans import BEFORE, Span
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
@@ -29,20 +29,20 @@ class Freshness(StrEnum):
     STORED = "stored"
 
 
-class Fitness:
+class Eligibility:
     """Judges the buckets of views for one try of a query."""
 
     def __init__(
         self,
         catalog: Catalog,
         store: Store,
-        present: Present,
+        pinned: Pinned,
         freshness: Freshness,
         max_staleness: int | None = None,
     ) -> None:
         self._catalog = catalog
         self._store = store
-        self._present = present
+        self._pinned = pinned
         self._freshness = freshness
         self._max_staleness = max_staleness
         self._fit: dict[tuple[str, bool], Rows] = {}
@@ -59,7 +59,7 @@ class Fitness:
         if view.declared.base in self._catalog.tables:
             return BEFORE
         below = self._catalog.views[view.declared.base]
-        snapshot = self._present.snapshot(below.name)
+        snapshot = self._pinned.snapshot(below.name)
         start = below.declared.start if snapshot is None else snapshot.header.start
         return max(start, self.covered_from(below))
 
@@ -67,20 +67,20 @@ class Fitness:
         """Why the view is too old for a bounded query."""
         bounds = (max_staleness, self._max_staleness, view.declared.max_staleness)
         bound = next((each for each in bounds if each is not None), None)
-        snapshot = self._present.snapshot(view.name)
+        snapshot = self._pinned.snapshot(view.name)
         if bound is None:
             return "it declares no max_staleness"
         if snapshot is None or snapshot.look is None:
             return "nobody has looked at it yet"
-        if health.lag(snapshot.header, self._present.at) > bound:
+        if health.lag(snapshot.header, self._pinned.at) > bound:
             return "it lags behind by more than max_staleness"
-        if not -rules.ALIKE_MS <= self._present.at - snapshot.look.at <= bound:
+        if not -rules.ALIKE_MS <= self._pinned.at - snapshot.look.at <= bound:
             return "the last look is older than max_staleness, or of a clock that has been set back"
         base = self._catalog.views.get(view.declared.base)
         return None if base is None else self.too_old(base, bound)
 
     def _judged(self, view: View, *, frozen: bool) -> Rows:
-        snapshot = self._present.snapshot(view.name)
+        snapshot = self._pinned.snapshot(view.name)
         if snapshot is None or self._freshness is Freshness.OFF:
             return {}
         rows = {
@@ -127,24 +127,24 @@ class Fitness:
     def _unchanged(self, view: View, snapshot: Snapshot) -> bool:
         """Whether nothing at all has changed since a look compared everything."""
         version = version_of(
-            self._present.version(view.declared.base),
-            {name: self._present.version(name) for name in view.declared.dimensions},
+            self._pinned.version(view.declared.base),
+            {name: self._pinned.version(name) for name in view.declared.dimensions},
         )
         look = snapshot.look
         # Files that could not be read, or were too young to be sure of, may hold rows of any bucket.
         sure = look is not None and not look.broken and look.recheck_at is None
-        return sure and rules.idle(look, version, snapshot.header.version, self._present.at)
+        return sure and rules.idle(look, version, snapshot.header.version, self._pinned.at)
 
     def _dimensions(self, view: View) -> dict[str, Listing]:
-        return {name: self._present.listing(name) for name in view.declared.dimensions}
+        return {name: self._pinned.listing(name) for name in view.declared.dimensions}
 
     def _listing(self, base: str, *, frozen: bool) -> Listing:
         if base in self._catalog.tables:
-            return self._present.listing(base)
-        view, snapshot = self._catalog.views[base], self._present.snapshot(base)
+            return self._pinned.listing(base)
+        view, snapshot = self._catalog.views[base], self._pinned.snapshot(base)
         if snapshot is None:
-            return Listing(base, "", self._present.at)
-        return upstream.listing_of(snapshot, self._present.at, self.rows(view, frozen=frozen))
+            return Listing(base, "", self._pinned.at)
+        return upstream.listing_of(snapshot, self._pinned.at, self.rows(view, frozen=frozen))
 
 
 def spans_of(view: View, buckets: Collection[int]) -> list[Span]:

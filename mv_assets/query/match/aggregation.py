@@ -9,7 +9,7 @@ from typing import TypeVar
 from pyspark.sql.types import DataType, DecimalType
 from sqlglot import exp
 
-from mv_assets.query.shape import Shape
+from mv_assets.query.match.shape import Shape
 from mv_assets.spark_sql.aggregates import (
     Kind,
     Partial,

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 
 from mv_assets.engine.files import quoted
 from mv_assets.errors import NotValid
-from mv_assets.query.fitness import Fitness, Rows, spans_of
-from mv_assets.query.present import Present
-from mv_assets.query.relations import Files, Relations, alike
-from mv_assets.query.spans import AFTER, BEFORE, Span, Spans, common, joined, without
-from mv_assets.query.statement import statement_of
+from mv_assets.query.execute.relations import Files, Relations, alike
+from mv_assets.query.match.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.query.match.statement import statement_of
+from mv_assets.query.route.eligibility import Eligibility, Rows, spans_of
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.state.model import Snapshot
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog
@@ -23,7 +23,7 @@ _GONE = "it is frozen: files that it was computed from are gone, and others have
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ViewRelation:
     """A view's rows, and where they come from."""
 
     frame: DataFrame
@@ -32,28 +32,28 @@ class Named:
     files: Files
 
 
-class Naming:
+class ViewRelations:
     """Makes relations of views for one try of a query."""
 
     def __init__(
-        self, catalog: Catalog, store: Store, present: Present, fitness: Fitness, relations: Relations
+        self, catalog: Catalog, store: Store, pinned: Pinned, eligibility: Eligibility, relations: Relations
     ) -> None:
         self._catalog = catalog
         self._store = store
-        self._present = present
-        self._fitness = fitness
+        self._pinned = pinned
+        self._eligibility = eligibility
         self._relations = relations
 
-    def stored(self, view: View, span: Span) -> Named:
+    def stored(self, view: View, span: Span) -> ViewRelation:
         """What was last committed, as it is."""
-        snapshot = self._present.snapshot(view.name)
+        snapshot = self._pinned.snapshot(view.name)
         rows = {} if snapshot is None else _committed(view, snapshot, span)
         stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
         # Nothing else tells the types of no rows.
         frame = self._computed(view, ())[0] if stored is None else stored.frame
-        return Named(frame, rows, (), Files(0, 0))
+        return ViewRelation(frame, rows, (), Files(0, 0))
 
-    def current(self, view: View, spans: Spans) -> Named:
+    def current(self, view: View, spans: Spans) -> ViewRelation:
         """What the SQL would give in the buckets that reach into some time.
 
         Raises:
@@ -61,17 +61,17 @@ class Naming:
 
         """
         covered = common(_whole(view, spans), [(self._start(view), AFTER)])
-        rows = self._fitness.rows(view, frozen=True)
+        rows = self._eligibility.rows(view, frozen=True)
         rows = {b: row for b, row in rows.items() if common(covered, [(b, view.buckets.next(b))])}
         left = without(covered, joined(spans_of(view, rows)))
         self._refuse_frozen(view, left)
         stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
         computed, files = self._computed(view, left)
         frame = computed if stored is None else alike([computed, stored.frame])
-        return Named(frame, rows, left, files)
+        return ViewRelation(frame, rows, left, files)
 
     def _start(self, view: View) -> int:
-        snapshot = self._present.snapshot(view.name)
+        snapshot = self._pinned.snapshot(view.name)
         return view.declared.start if snapshot is None else min(snapshot.header.start, view.declared.start)
 
     def _computed(self, view: View, spans: Spans) -> tuple[DataFrame, Files]:
@@ -95,7 +95,7 @@ class Naming:
         return made.selectExpr(*map(quoted, view.sql.columns)), files
 
     def _refuse_frozen(self, view: View, left: Spans) -> None:
-        snapshot = self._present.snapshot(view.name)
+        snapshot = self._pinned.snapshot(view.name)
         if not view.freezes or snapshot is None:
             return
         held = [b for b, row in snapshot.rows.items() if row.has_data and common(left, [(b, b + 1)])]
@@ -111,8 +111,8 @@ class Naming:
     def _listed(self, view: View) -> frozenset[str]:
         base = view.declared.base
         if base in self._catalog.tables:
-            return self._present.listing(base).listed()
-        snapshot = self._present.snapshot(base)
+            return self._pinned.listing(base).listed()
+        snapshot = self._pinned.snapshot(base)
         buckets = self._catalog.views[base].buckets
         return frozenset(map(buckets.key, snapshot.rows)) if snapshot is not None else frozenset()
 

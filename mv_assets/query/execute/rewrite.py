@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from mv_assets.engine.files import as_text, quoted
 from mv_assets.engine.types import widest
-from mv_assets.query.aggregation import EXTRA, KEY, PART, Aggregation, Average
-from mv_assets.query.asking import Asked
-from mv_assets.query.matching import Match
-from mv_assets.query.relations import Relations, Stored, cast
-from mv_assets.query.splitting import Part
+from mv_assets.query.execute.relations import Relations, Stored, cast
+from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
+from mv_assets.query.match.matching import Match
+from mv_assets.query.match.request import Request
+from mv_assets.query.route.assignment import Part
 from mv_assets.spark_sql.aggregates import Kind
 from mv_assets.spark_sql.canonical import NotPlain
 
@@ -23,7 +23,7 @@ _WRAPS = "without ANSI mode, integers that are computed are answered by the base
 Types = Mapping[str, DataType]
 
 
-def of_base(asked: Asked, aggregation: Aggregation, names: Mapping[str, str]) -> str:
+def of_base(asked: Request, aggregation: Aggregation, names: Mapping[str, str]) -> str:
     """The aggregates of the base's own part. `names` are the relations of its tables."""
     grouped = [each.sql("spark") for each in (*aggregation.keys, *aggregation.extras)]
     columns = [
@@ -54,7 +54,7 @@ def of_view(
     if rows is None:
         return None
     _refuse_rounded(rows.schema, match, base, ansi=ansi)
-    rows = _as_in_base(rows, match.offer.columns, base)
+    rows = _as_in_base(rows, match.view_columns.columns, base)
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
 
@@ -74,7 +74,7 @@ def _refuse_rounded(stored: StructType, match: Match, base: Types, *, ansi: bool
     """
     rounded = DecimalType if ansi else (DecimalType, IntegralType)
     kinds = {each.name: each.dataType for each in stored}
-    computed = {column for name, column in match.offer.columns.items() if name not in base}
+    computed = {column for name, column in match.view_columns.columns.items() if name not in base}
     whole = (*match.keys, *match.extras, *match.values)
     inner = (*match.filters, *(each for each in whole if not isinstance(each, exp.Column)))
     for column in (column.name for each in inner for column in each.find_all(exp.Column)):
@@ -102,9 +102,11 @@ def single_rows(relations: Relations, part: Part) -> DataFrame | None:
 
 
 def _stored(relations: Relations, part: Part) -> Stored | None:
-    match, offer = part.match, part.match.offer
+    match, view_columns = part.match, part.match.view_columns
     cut = part.spans if part.cuts else None
-    return relations.stored(offer.view, part.rows, sorted(match.columns), cut, offer.time.column)
+    return relations.stored(
+        view_columns.view, part.rows, sorted(match.columns), cut, view_columns.time.column
+    )
 
 
 def merged(

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import UnknownView
-from mv_assets.query.spans import AFTER, BEFORE, EVER, Span
+from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Snapshot
 from mv_assets.tables.listing import Glance, Listing, relisted, replaced
@@ -15,7 +15,7 @@ from mv_assets.tables.listing import Glance, Listing, relisted, replaced
 Maps = dict[str, tuple[Span, Snapshot]]
 
 
-class Present:
+class Pinned:
     """What is there now. Maps are pinned until `held` is closed, as far as they lie in the window."""
 
     def __init__(self, project: OpenProject, held: ExitStack, maps: Maps | None = None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mv_assets.query.fitness import spans_of
-from mv_assets.query.matching import Match
-from mv_assets.query.ranges import Range
-from mv_assets.query.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.query.match.matching import Match, match
+from mv_assets.query.match.ranges import Range
+from mv_assets.query.match.request import Request
+from mv_assets.query.match.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.query.route.eligibility import Eligibility, Freshness, spans_of
+from mv_assets.query.route.schema_cache import SchemaCache
+from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.grain import BOUNDARIES
+from mv_assets.spark_sql.scope import Source
 from mv_assets.state.model import PartitionRow
 
 # Each costs a comparison for every row of the base that is read.
@@ -28,18 +32,18 @@ class Part:
     @property
     def cuts(self) -> bool:
         """Whether a bucket is used in part."""
-        view = self.match.offer.view
+        view = self.match.view_columns.view
         return self.spans != joined(spans_of(view, self.rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Assignment:
     parts: tuple[Part, ...]
     base: Spans
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class Candidate:
     """A view that matches, the rows of its map that fit, and the time before which it may lack base rows."""
 
     match: Match
@@ -49,24 +53,24 @@ class Fitting:
     @property
     def density(self) -> float:
         """Rows to read for a millisecond of time."""
-        covered = sum(end - start for start, end in spans_of(self.match.offer.view, self.rows))
+        covered = sum(end - start for start, end in spans_of(self.match.view_columns.view, self.rows))
         return sum(row.rows for row in self.rows.values()) / max(covered, 1)
 
     @property
     def available(self) -> Spans:
         """The time that it could answer for."""
-        offer = self.match.offer
-        whole = common(joined(spans_of(offer.view, self.rows)), [(self.covered_from, AFTER)])
-        return common(whole, [offer.range.inner])
+        view_columns = self.match.view_columns
+        whole = common(joined(spans_of(view_columns.view, self.rows)), [(self.covered_from, AFTER)])
+        return common(whole, [view_columns.range.inner])
 
 
-def split(asked: Range, fitting: Sequence[Fitting]) -> Split:
+def assign(asked: Range, candidates: Sequence[Candidate]) -> Assignment:
     """The asked time, dealt out. Views with the fewest rows for their time come first."""
     left: Spans = joined([asked.inner])
     parts: list[tuple[Match, Spans, Mapping[int, PartitionRow]]] = []
-    for each in sorted(fitting, key=lambda each: (each.density, each.match.offer.view.name)):
+    for each in sorted(candidates, key=lambda each: (each.density, each.match.view_columns.view.name)):
         match, rows = each.match, each.rows
-        taken = _whole(common(left, each.available), match.offer.time.grain)
+        taken = _whole(common(left, each.available), match.view_columns.time.grain)
         if taken:
             parts.append((match, taken, rows))
             left = without(left, taken)
@@ -75,7 +79,7 @@ def split(asked: Range, fitting: Sequence[Fitting]) -> Split:
         Part(m, spans, _reached(m, rows, spans)) for m, all_, rows in parts if (spans := common(all_, kept))
     ]
     served = joined(span for part in made for span in part.spans)
-    return Split(tuple(made), without(joined([asked.outer]), served))
+    return Assignment(tuple(made), without(joined([asked.outer]), served))
 
 
 def _whole(spans: Spans, grain: str | None) -> Spans:
@@ -107,6 +111,43 @@ def _reached(match: Match, rows: Mapping[int, PartitionRow], spans: Spans) -> di
     for bucket in sorted(rows):
         while at < len(spans) and spans[at][1] <= bucket:
             at += 1
-        if at < len(spans) and spans[at][0] < match.offer.view.buckets.next(bucket):
+        if at < len(spans) and spans[at][0] < match.view_columns.view.buckets.next(bucket):
             found[bucket] = rows[bucket]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who answers for what; of every view why it does not, None if it does."""
+
+    assignment: Assignment
+    considered: dict[str, str | None] = field(default_factory=dict)
+
+
+def route(
+    asked: Request,
+    cache: SchemaCache,
+    sources: dict[str, Source],
+    eligibility: Eligibility,
+    freshness: Freshness,
+) -> Route:
+    """Deal out what is asked."""
+    considered: dict[str, str | None] = {}
+    candidates: list[Candidate] = []
+    for view in cache.candidates(asked.time.table):
+        try:
+            found = match(asked, cache.view_columns(view, asked.time, sources))
+        except NotPlain as reason:
+            considered[view.name] = str(reason)
+            continue
+        rows = eligibility.rows(view, frozen=False)
+        if not rows:
+            old = eligibility.too_old(view) if freshness is Freshness.BOUNDED else None
+            considered[view.name] = old or "none of its buckets can be trusted now"
+            continue
+        considered[view.name] = "another view is cheaper, or its buckets lie elsewhere"
+        candidates.append(Candidate(found, rows, eligibility.covered_from(view)))
+    made = assign(asked.range, candidates)
+    for part in made.parts:
+        considered[part.match.view_columns.view.name] = None
+    return Route(made, considered)

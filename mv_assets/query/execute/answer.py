@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.keeping import kept
 from mv_assets.errors import JobFailed, LeaseExpired, QueryRefused, SourceMoving
-from mv_assets.query.fitness import Freshness
-from mv_assets.query.knowing import Knowledge
-from mv_assets.query.planning import Planned, Planner
-from mv_assets.query.present import Maps, Present
-from mv_assets.query.served import Served
-from mv_assets.query.statement import Statement, statement_of
+from mv_assets.query.execute.planner import Planned, Planner
+from mv_assets.query.execute.served import Served
+from mv_assets.query.match.statement import Statement, statement_of
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.query.route.pinned import Maps, Pinned
+from mv_assets.query.route.schema_cache import SchemaCache
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 
@@ -44,7 +44,7 @@ class Answers:
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project
-        self._knowledge = Knowledge(project)
+        self._cache = SchemaCache(project)
         self._maps: Maps = {}
 
     def answer(self, question: Question, spark: SparkSession | None = None) -> Answer:
@@ -64,11 +64,11 @@ class Answers:
         """What the answer would be made from."""
         statement = self._statement(question)
         with self._session(spark) as own, ExitStack() as held:
-            return self._planned(question, statement, self.present(held), own, held).served
+            return self._planned(question, statement, self.pinned(held), own, held).served
 
-    def present(self, held: ExitStack) -> Present:
+    def pinned(self, held: ExitStack) -> Pinned:
         """The tables and maps as they are from now until `held` is closed."""
-        return Present(self._project, held, self._maps)
+        return Pinned(self._project, held, self._maps)
 
     def _statement(self, question: Question) -> Statement:
         catalog = self._project.catalog
@@ -97,14 +97,14 @@ class Answers:
         raise moved or AssertionError("not tried at all")
 
     def _once(self, question: Question, statement: Statement, spark: SparkSession, held: ExitStack) -> Answer:
-        present = self.present(held)
+        pinned = self.pinned(held)
         planned: Planned | None = None
         try:
-            planned = self._planned(question, statement, present, spark, held)
+            planned = self._planned(question, statement, pinned, spark, held)
             with spark_errors():
                 frame = kept(planned.frame)
         except (JobFailed, NotPlain) as failed:
-            _refuse_moved(present)
+            _refuse_moved(pinned)
             if question.freshness is Freshness.OFF or not self._on_base_tables(statement):
                 raise
             # What the views could not answer the base table may, and if not, it says why.
@@ -113,20 +113,20 @@ class Answers:
             return replace(
                 found, served=replace(found.served, reason=f"the views could not answer: {failed}")
             )
-        _refuse_moved(present)
+        _refuse_moved(pinned)
         return Answer(frame, planned.served)
 
     def _on_base_tables(self, statement: Statement) -> bool:
         return all(name in self._project.catalog.tables for name in statement.names)
 
     def _planned(
-        self, question: Question, statement: Statement, present: Present, spark: SparkSession, held: ExitStack
+        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession, held: ExitStack
     ) -> Planned:
         with spark_errors():
             planner = Planner(
                 self._project,
-                self._knowledge,
-                present,
+                self._cache,
+                pinned,
                 spark,
                 held,
                 question.freshness,
@@ -144,7 +144,7 @@ class _Moved(Exception):
         self.file = file
 
 
-def _refuse_moved(present: Present) -> None:
-    changed = present.changed()
+def _refuse_moved(pinned: Pinned) -> None:
+    changed = pinned.changed()
     if changed is not None:
         raise _Moved(*changed)

@@ -18,9 +18,9 @@ from mv_assets.engine.readers import once, reader_of
 from mv_assets.engine.types import widest
 from mv_assets.engine.windows import within
 from mv_assets.errors import Unreadable
-from mv_assets.query.memory import Memory
-from mv_assets.query.present import Present
-from mv_assets.query.spans import AFTER, BEFORE, Spans
+from mv_assets.query.match.spans import AFTER, BEFORE, Spans
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.query.route.schema_cache import Schemas
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.state.model import PartitionRow
@@ -28,19 +28,16 @@ from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import Unit
 from mv_assets.views.view import View
 
-# What queries give, by what tells that it is the same; kept from query to query.
-Schemas = Memory[tuple[str, str], StructType]
-
 
 class Relations:
     """Makes the frames of one try of a query, in a session whose temporary names are its own."""
 
     def __init__(
-        self, project: OpenProject, present: Present, spark: SparkSession, held: ExitStack, schemas: Schemas
+        self, project: OpenProject, pinned: Pinned, spark: SparkSession, held: ExitStack, schemas: Schemas
     ) -> None:
         self._project = project
         self._schemas = schemas
-        self._present = present
+        self._pinned = pinned
         self._spark = spark
         self._held = held
         self._prefix, self._numbers = f"_mv_{uuid.uuid4().hex[:12]}", count()
@@ -72,9 +69,9 @@ class Relations:
 
     def reads(self, table: str, spans: Spans, *, nulls: bool) -> bool:
         """Whether any file would be read for some time of a table."""
-        if not spans and not nulls and not self._present.unread(table):
+        if not spans and not nulls and not self._pinned.unread(table):
             return False
-        listing = self._present.listing(table)
+        listing = self._pinned.listing(table)
         return bool(listing.unread) or bool(_reached(listing, spans, nulls=nulls))
 
     def base(
@@ -95,7 +92,7 @@ class Relations:
             Unreadable: a file is broken, or there is none to tell the columns by.
 
         """
-        listing = self._present.listing(table)
+        listing = self._pinned.listing(table)
         declared = self._project.catalog.tables[table]
         time = declared.time_column
         wanted = dict.fromkeys([*columns, *([time] if time is not None and spans is not None else [])])
@@ -103,7 +100,7 @@ class Relations:
         files = _reached(listing, spans, nulls=nulls)
         unread = sorted(listing.unread) if spans is not None else []
         # Before anything is opened: what is gone by then has changed under the query.
-        self._present.note(table, {*files, *unread})
+        self._pinned.note(table, {*files, *unread})
         learned = [*files, *unread] or _newest(listing)
         reader.learn(learned)
         schema = self._widened(reader.schema(learned), columns)

@@ -7,26 +7,28 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from mv_assets.engine.files import quoted
-from mv_assets.query import rewriting
-from mv_assets.query.aggregation import Aggregation
-from mv_assets.query.asking import Asked
-from mv_assets.query.knowing import Kinds, Knowledge
-from mv_assets.query.present import Present
-from mv_assets.query.relations import Files, Relations, alike
-from mv_assets.query.splitting import Part, Split
-from mv_assets.query.statement import Statement
+from mv_assets.query.execute import rewrite as rewriting
+from mv_assets.query.execute.relations import Files, Relations, alike
+from mv_assets.query.match.aggregation import Aggregation
+from mv_assets.query.match.request import Request
+from mv_assets.query.match.statement import Statement
+from mv_assets.query.route.assignment import Assignment, Part
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.query.route.schema_cache import Kinds, SchemaCache
 
 
 class Composer:
     """Makes the frame of one try of a query. `ansi`: whether Spark raises an error where a sum overflows."""
 
-    def __init__(self, knowledge: Knowledge, present: Present, relations: Relations, *, ansi: bool) -> None:
-        self._knowledge = knowledge
-        self._present = present
+    def __init__(self, cache: SchemaCache, pinned: Pinned, relations: Relations, *, ansi: bool) -> None:
+        self._cache = cache
+        self._pinned = pinned
         self._relations = relations
         self._ansi = ansi
 
-    def compose(self, statement: Statement, asked: Asked, split: Split) -> tuple[DataFrame, Files]:
+    def compose(
+        self, statement: Statement, asked: Request, assignment: Assignment
+    ) -> tuple[DataFrame, Files]:
         """The answer's frame, and what of the base is read for it.
 
         Raises:
@@ -34,17 +36,17 @@ class Composer:
 
         """
         base, nulls = asked.source.base, not asked.range.rejects_null
-        single = [part for part in split.parts if part.match.rows is not None]
-        groups = [part for part in split.parts if part.match.rows is None]
-        columns = self._knowledge.needed(base, statement, self._present)
-        reads = self._relations.reads(base, split.base, nulls=nulls)
+        single = [part for part in assignment.parts if part.match.rows is not None]
+        groups = [part for part in assignment.parts if part.match.rows is None]
+        columns = self._cache.needed(base, statement, self._pinned)
+        reads = self._relations.reads(base, assignment.base, nulls=nulls)
         if isinstance(asked.aggregation, Aggregation) and not single and not reads:
             answer = self._of_views_alone(statement, asked, asked.aggregation, groups)
             if answer is not None:
                 return answer, Files(0, 0)
         rows, files = self._relations.empty(columns), Files(0, 0)
         if reads:
-            rows, files = self._relations.base(base, columns, split.base, nulls=nulls)
+            rows, files = self._relations.base(base, columns, assignment.base, nulls=nulls)
         names = self._names(statement, asked, self._with_single_rows(rows, single))
         answer = self._relations.sql(statement.reading(names))
         if not groups or not isinstance(asked.aggregation, Aggregation):
@@ -58,17 +60,17 @@ class Composer:
         return self._merged(asked.aggregation, parts, kinds), files
 
     def _of_views_alone(
-        self, statement: Statement, asked: Asked, aggregation: Aggregation, groups: Sequence[Part]
+        self, statement: Statement, asked: Request, aggregation: Aggregation, groups: Sequence[Part]
     ) -> DataFrame | None:
         """The answer where nothing of the base is to be read; None if the views have no rows either."""
 
         def kinds() -> Kinds:
-            columns = self._knowledge.needed(asked.source.base, statement, self._present)
+            columns = self._cache.needed(asked.source.base, statement, self._pinned)
             names = self._names(statement, asked, self._relations.empty(columns))
             own = self._relations.sql(rewriting.of_base(asked, aggregation, names))
             return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
 
-        known = self._knowledge.kinds(statement, self._present, kinds)
+        known = self._cache.kinds(statement, self._pinned, kinds)
         parts = self._of_views(aggregation, groups, known, self._relations.types(asked.kinds))
         return self._merged(aggregation, parts, known) if parts else None
 
@@ -97,11 +99,11 @@ class Composer:
         names = [quoted(column) for column in rows.columns if column.lower() in used]
         return alike([each.selectExpr(*names) for each in (rows, *frames)])
 
-    def _names(self, statement: Statement, asked: Asked, rows: DataFrame) -> dict[str, str]:
+    def _names(self, statement: Statement, asked: Request, rows: DataFrame) -> dict[str, str]:
         """The relations that the query reads: the rows given, and what is joined to them."""
         names = {asked.source.base: self._relations.name(rows)}
         for join in asked.source.joins:
-            columns = self._knowledge.needed(join.table, statement, self._present)
+            columns = self._cache.needed(join.table, statement, self._pinned)
             names[join.table] = self._relations.name(
                 self._relations.base(join.table, columns, None, nulls=True)[0]
             )

@@ -11,8 +11,8 @@ from string import whitespace
 from sqlglot import exp
 
 from mv_assets.buckets import DAY
-from mv_assets.query.spans import AFTER, BEFORE, Span
-from mv_assets.query.truncating import time_inside, truncated_to
+from mv_assets.query.match.spans import AFTER, BEFORE, Span
+from mv_assets.query.match.truncation import time_inside, truncated_to
 from mv_assets.spark_sql.grain import BOUNDARIES, TO_TIMESTAMP
 from mv_assets.tables.times import Unit
 

@@ -1,4 +1,4 @@
-"""What a view has to offer to queries on its base table, in terms of that table's columns."""
+"""What a view has to view_columns to queries on its base table, in terms of that table's columns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.ranges import Range, TimeOf, range_of
-from mv_assets.query.shape import From, Shape, conjuncts, from_of, shape_of
-from mv_assets.query.truncating import time_inside, truncated_to, without_finer
+from mv_assets.query.match.ranges import Range, TimeOf, range_of
+from mv_assets.query.match.shape import From, Shape, conjuncts, from_of, shape_of
+from mv_assets.query.match.truncation import time_inside, truncated_to, without_finer
 from mv_assets.spark_sql.aggregates import Kind, aggregates, is_aggregate, partial_of
 from mv_assets.spark_sql.calls import calls
 from mv_assets.spark_sql.canonical import (
@@ -40,7 +40,7 @@ class Grained:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ViewColumns:
     """A view as a source of the base table's rows, single or aggregated.
 
     `columns` and `values` are the view's columns by what they hold: expressions over the base's rows, and
@@ -60,7 +60,9 @@ class Offer:
     expressions: Mapping[str, exp.Expr]
 
 
-def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Offer | None = None) -> Offer:
+def view_columns_of(
+    view: View, sources: Mapping[str, Source], time: TimeOf, below: ViewColumns | None = None
+) -> ViewColumns:
     """What the view offers; with `below`, the view that it is based on, in terms of that one's base.
 
     Raises:
@@ -107,7 +109,7 @@ def offer_of(view: View, sources: Mapping[str, Source], time: TimeOf, below: Off
         range_ = range_.and_(below.range)
     conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
     grained = _finest(found, columns, time)
-    return Offer(view, source, grained, columns, values, conditions, range_, found)
+    return ViewColumns(view, source, grained, columns, values, conditions, range_, found)
 
 
 def _refuse_by_type(conditions: Sequence[exp.Expr], sources: Mapping[str, Source]) -> None:
@@ -180,7 +182,9 @@ _AGAIN = {
 }
 
 
-def _through(shape: Shape, where: Sequence[exp.Expr], below: Offer) -> tuple[Shape, list[exp.Expr], From]:
+def _through(
+    shape: Shape, where: Sequence[exp.Expr], below: ViewColumns
+) -> tuple[Shape, list[exp.Expr], From]:
     """A SELECT on a view as one on that view's base.
 
     Sums of sums are sums, sums of counts are counts.
@@ -209,7 +213,7 @@ def _through(shape: Shape, where: Sequence[exp.Expr], below: Offer) -> tuple[Sha
     return made, [tried(each) for each in where], below.source
 
 
-def _again(node: exp.Expr, below: Offer) -> exp.Expr | None:
+def _again(node: exp.Expr, below: ViewColumns) -> exp.Expr | None:
     """An aggregate of an aggregate; None for anything else."""
     if not isinstance(node, exp.Filter) and not is_aggregate(node):
         return None
@@ -228,7 +232,7 @@ def _again(node: exp.Expr, below: Offer) -> exp.Expr | None:
     return meant.copy()
 
 
-def _meant(below: Offer, column: exp.Column) -> exp.Expr:
+def _meant(below: ViewColumns, column: exp.Column) -> exp.Expr:
     """What a column of the view below is made of."""
     for name, meant in below.expressions.items():
         if name.lower() == column.name.lower():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from mv_assets.query.spans import AFTER, BEFORE, Spans
+from mv_assets.query.match.spans import AFTER, BEFORE, Spans
 from mv_assets.state.model import PartitionRow
 from mv_assets.views.view import View
 

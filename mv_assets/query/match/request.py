@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.aggregation import Aggregation, aggregation_of
-from mv_assets.query.folding import CLOCK
-from mv_assets.query.ranges import Range, TimeOf, range_of
-from mv_assets.query.shape import From, conjuncts, from_of, shape_of, tables_of
-from mv_assets.query.statement import Statement
+from mv_assets.query.match.aggregation import Aggregation, aggregation_of
+from mv_assets.query.match.clock import CLOCK
+from mv_assets.query.match.ranges import Range, TimeOf, range_of
+from mv_assets.query.match.shape import From, conjuncts, from_of, shape_of, tables_of
+from mv_assets.query.match.statement import Statement
 from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.spark_sql.functions import BARE, refusal, refused_functions
 from mv_assets.spark_sql.resolve import Resolver
@@ -22,7 +22,7 @@ _NO_NAMES = frozenset({"all", *(name for name, kind in BARE.items() if kind is n
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """A SELECT on a base table that views on it may answer.
 
     `aggregation` is the reason why it has none, where only single rows can answer it; `opaque` the reason
@@ -44,9 +44,9 @@ class Asked:
     by_clock: bool = False
 
 
-def asked_of(
+def request_of(
     statement: Statement, sources: Mapping[str, Source], time: TimeOf, *, by_clock: bool = False
-) -> Asked:
+) -> Request:
     """What is asked of the base table of the statement's FROM; `by_clock`: the clock was read for it.
 
     Raises:
@@ -89,7 +89,7 @@ def asked_of(
     # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
     used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
     used |= resolver.used.get(time.table, {}).keys()
-    return Asked(
+    return Request(
         source,
         time,
         found,
