@@ -14,8 +14,8 @@ from mv_assets.cli.printing import formats, served
 from mv_assets.cli.printing.output import opened
 from mv_assets.cli.printing.rows import Rows
 from mv_assets.cli.session import print_json
-from mv_assets.query.answering import Answer, Answers, Question
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Answer, Answers, Question
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets.views.catalog import Catalog
 
 

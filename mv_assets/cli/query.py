@@ -14,8 +14,8 @@ from mv_assets.cli.session import Session
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
 from mv_assets.project.values import duration_of
-from mv_assets.query.answering import Answers
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Answers
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets.refresh.opened import open_project
 
 

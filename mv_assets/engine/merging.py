@@ -7,8 +7,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from mv_assets.engine.files import quoted
-from mv_assets.views.sql.merging import Merging
-from mv_assets.views.sql.partials import Kind
+from mv_assets.spark_sql.aggregates import Kind
+from mv_assets.spark_sql.merging import Merging
 
 
 def mergeable(stored: StructType, further: StructType, merging: Merging, *, floats: bool) -> bool:

@@ -18,10 +18,10 @@ from mv_assets.engine.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.project import Spark
 from mv_assets.project.values import duration_of
-from mv_assets.query.answering import Answers, Question
-from mv_assets.query.fitness import Freshness
-from mv_assets.query.planning import UTC
-from mv_assets.query.statement import statement_of
+from mv_assets.query.execute.answer import Answers, Question
+from mv_assets.query.execute.planner import UTC
+from mv_assets.query.match.statement import statement_of
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets.refresh.opened import open_project
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock

@@ -19,9 +19,9 @@ from mv_assets.engine.stored import StoredReader
 from mv_assets.engine.windows import bucket_of, within
 from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.refresh.merging import together
+from mv_assets.spark_sql.merging import Merging
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn
-from mv_assets.views.sql.merging import Merging
 from mv_assets.views.view import View
 
 

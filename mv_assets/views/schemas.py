@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from mv_assets.errors import Mistake, MvError
 from mv_assets.project import Table
 from mv_assets.project.checks import suggestion
+from mv_assets.spark_sql.scope import Source
 from mv_assets.tables.opening import open_table
 from mv_assets.tables.types import INTEGERS, TIMES
-from mv_assets.views.sql import Source
 from mv_assets.views.view import unseen
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from mv_assets.buckets import Buckets
 from mv_assets.project import MaterializedView, Table
+from mv_assets.spark_sql.merging import Merging
+from mv_assets.spark_sql.scope import Source
 from mv_assets.state.model import Declaration
-from mv_assets.views.sql import Merging, Source, ViewSql
+from mv_assets.views.admission import ViewSql
 
 # Raise it when the engine would compute other rows from the same SQL and the same files.
 ENGINE_FORMAT = 1

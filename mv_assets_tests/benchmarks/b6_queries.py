@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from mv_assets.query.answering import Answers, Question
+from mv_assets.query.execute.answer import Answers, Question
 from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
 from mv_assets_tests.benchmarks.line_items import SF
 from mv_assets_tests.benchmarks.tpch import DAYS, Shop, measured, months, shop, warm
@@ -68,7 +68,7 @@ class _Desk:
         question = Question(_Q1)
         with ExitStack() as held:
             statement = self.answers._statement(question)
-            self.answers._planned(question, statement, self.answers.present(held), self.spark, held)
+            self.answers._planned(question, statement, self.answers.pinned(held), self.spark, held)
 
 
 def run() -> Sequence[Figure]:

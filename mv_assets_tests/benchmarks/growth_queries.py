@@ -16,7 +16,7 @@ from mv_assets.clock import clock
 from mv_assets.engine.session import Engine
 from mv_assets.project import MaterializedView, ParquetTable, Project, Spark
 from mv_assets.project.file import Draft
-from mv_assets.query.answering import Answers, Question
+from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.refresh.opened import OpenProject, open_project
 from mv_assets.refresh.refresher import Refresher
 from mv_assets.state.manager import PartitionManager

@@ -11,8 +11,8 @@ import pytest
 
 from mv_assets.buckets import HOUR
 from mv_assets.errors import LeaseExpired
-from mv_assets.query.fitness import Fitness, Freshness
-from mv_assets.query.present import Present
+from mv_assets.query.route.eligibility import Eligibility, Freshness
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.refresh.attempt import OpenAttempt
 from mv_assets.refresh.planner import Work
 from mv_assets.refresh.refresher import Refresher, Unwatched
@@ -214,7 +214,7 @@ def test_a_bounded_query_does_not_trust_a_look_of_a_clock_that_was_set_back(mach
 
 def _too_old(made: Machine) -> str | None:
     with ExitStack() as held:
-        fitness = Fitness(made.catalog, made.store, Present(made.open(), held), Freshness.BOUNDED)
+        fitness = Eligibility(made.catalog, made.store, Pinned(made.open(), held), Freshness.BOUNDED)
         return fitness.too_old(made.catalog.view("v"))
 
 

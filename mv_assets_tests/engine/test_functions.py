@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mv_assets.engine.session import Engine
-from mv_assets.views.sql.functions import REFUSALS
-from mv_assets.views.sql.spark_functions import AGGREGATES, BUILT_IN, GENERATORS
+from mv_assets.spark_sql.functions import REFUSALS
+from mv_assets.spark_sql.spark_functions import AGGREGATES, BUILT_IN, GENERATORS
 
 pytestmark = pytest.mark.slow
 EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"

@@ -14,8 +14,8 @@ from pyiceberg.types import LongType, StringType
 
 from mv_assets.engine import files
 from mv_assets.project import MaterializedView
-from mv_assets.query.answering import Answers, Question
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Answers, Question
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets_tests.engine import nested
 from mv_assets_tests.engine.works import Works, daily
 from mv_assets_tests.lake import view

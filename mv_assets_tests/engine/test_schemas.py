@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mv_assets.query.reading import rows_of
+from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.refresh.audit import audit
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at

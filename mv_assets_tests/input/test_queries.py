@@ -9,14 +9,14 @@ from contextlib import suppress
 import pytest
 
 from mv_assets.errors import QueryRefused
-from mv_assets.query.asking import asked_of, range_asked
-from mv_assets.query.matching import match
-from mv_assets.query.statement import statement_of
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain
-from mv_assets.views.sql.reading import parse
+from mv_assets.query.match.matching import match
+from mv_assets.query.match.request import range_asked, request_of
+from mv_assets.query.match.statement import statement_of
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.parse import parse
+from mv_assets.spark_sql.scope import Source
 from mv_assets_tests.query.test_rewriting import EVENTS, TIME, offered
-from mv_assets_tests.views.sql.test_fuzz import mutated
+from mv_assets_tests.spark_sql.test_fuzz import mutated
 
 ZONES = Source("zones", {"zone": "int", "name": "string"})
 OFFERS = [
@@ -107,7 +107,7 @@ def check(text: str) -> None:
     with suppress(RecursionError):
         range_asked(statement, sources, TIME)
     with suppress(RecursionError, NotPlain):
-        asked = asked_of(statement, sources, TIME)
+        asked = request_of(statement, sources, TIME)
         for offer in OFFERS:
             with suppress(NotPlain):
                 match(asked, offer)

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame as Frame
 from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import StructType
 
-from mv_assets.query.answering import Answer, Answers, Question
-from mv_assets.query.fitness import Freshness
-from mv_assets.query.present import Present
+from mv_assets.query.execute.answer import Answer, Answers, Question
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.leases import Leases
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
@@ -158,8 +158,8 @@ class Desk:
         asked = Question(text, Freshness.OFF)
         statement = self.answers._statement(asked)
         with self.answers._session(None) as spark, ExitStack() as held:
-            present = Present(self.answers._project, held)
-            return self.answers._planned(asked, statement, present, spark, held).frame.schema
+            pinned = Pinned(self.answers._project, held)
+            return self.answers._planned(asked, statement, pinned, spark, held).frame.schema
 
     def _check(
         self, answer: Answer, text: str, expected: list[Any], schema: StructType | None, served: str | None

@@ -14,8 +14,8 @@ import pytest
 import mv_assets
 from mv_assets.buckets import DAY
 from mv_assets.errors import JobFailed, QueryRefused
-from mv_assets.query.answering import Question
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Question
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets.state.model import State
 from mv_assets_tests.lake import EPOCH, day, view
 from mv_assets_tests.query.desk import (

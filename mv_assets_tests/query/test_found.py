@@ -18,12 +18,12 @@ from sqlglot import parse_one
 from mv_assets.engine.session import Engine
 from mv_assets.errors import JobFailed, QueryRefused
 from mv_assets.project import Spark
-from mv_assets.query.answering import Answer, Answers, Question
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Answer, Answers, Question
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.spark_sql.canonical import NotPlain, expanded
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
 from mv_assets.state.store import Store
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded
-from mv_assets.views.sql.columns import Resolver
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.refinery import Refinery
 

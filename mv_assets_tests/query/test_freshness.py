@@ -13,7 +13,7 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import MvError, NotValid, QueryRefused
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets_tests.lake import EPOCH, day, view
 from mv_assets_tests.query.desk import (
     COUNT,

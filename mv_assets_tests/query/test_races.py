@@ -18,8 +18,8 @@ import pytest
 from mv_assets.buckets import DAY
 from mv_assets.engine.session import Engine
 from mv_assets.errors import LeaseExpired, MvError, SourceMoving
-from mv_assets.query.fitness import Freshness
-from mv_assets.query.present import Present
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.refresh.garbage import Garbage
 from mv_assets.refresh.warehouse import Warehouse
 from mv_assets.state.store import Store
@@ -290,15 +290,15 @@ def test_a_file_that_was_another_one_only_while_it_was_read_is_noticed(
 
 def _after(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], object]) -> list[bool]:
     """Have something happen between the reading of an answer and the look that follows it."""
-    look, happened = Present.changed, list[bool]()
+    look, happened = Pinned.changed, list[bool]()
 
-    def changed(present: Present) -> Any:
+    def changed(pinned: Pinned) -> Any:
         if not happened:
             happened.append(True)
             happening()
-        return look(present)
+        return look(pinned)
 
-    monkeypatch.setattr(Present, "changed", changed)
+    monkeypatch.setattr(Pinned, "changed", changed)
     return happened
 
 

@@ -15,20 +15,20 @@ from sqlglot import exp, parse_one
 from mv_assets.buckets import DAY
 from mv_assets.project import MaterializedView, ParquetTable, Project
 from mv_assets.project.file import Draft
-from mv_assets.query.asking import asked_of
-from mv_assets.query.folding import without_clock
-from mv_assets.query.matching import Match, match
-from mv_assets.query.offers import Offer, offer_of
-from mv_assets.query.ranges import Range, TimeOf
-from mv_assets.query.spans import common, joined, without
-from mv_assets.query.splitting import Fitting, split
-from mv_assets.query.statement import statement_of
-from mv_assets.query.truncating import stays_over, truncated_to, without_finer
+from mv_assets.query.match.clock import without_clock
+from mv_assets.query.match.matching import Match, match
+from mv_assets.query.match.ranges import Range, TimeOf
+from mv_assets.query.match.request import request_of
+from mv_assets.query.match.spans import common, joined, without
+from mv_assets.query.match.statement import statement_of
+from mv_assets.query.match.truncation import stays_over, truncated_to, without_finer
+from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
+from mv_assets.query.route.assignment import Candidate, assign
+from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.spark_sql.grain import BOUNDARIES, nested
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
 from mv_assets.views.catalog import prepare
-from mv_assets.views.sql import Source
-from mv_assets.views.sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
-from mv_assets.views.sql.columns import Resolver
-from mv_assets.views.sql.grain import BOUNDARIES, nested
 from mv_assets_tests.lake import view
 
 EVENTS = Source(
@@ -178,7 +178,7 @@ def test_these_are_left_to_spark(expression: str) -> None:
 )
 def test_parts_of_an_output_s_name_are_left_to_spark(text: str) -> None:
     assert "may be a field" in str(
-        asked_of(statement_of(text, ["events"]), {"events": EVENTS}, TIME).aggregation
+        request_of(statement_of(text, ["events"]), {"events": EVENTS}, TIME).aggregation
     )
 
 
@@ -269,21 +269,21 @@ def test_grains_of_functions(expression: str, cut: str | None, stays: str | None
     assert (truncated_to(node), stays_over(node)) == (cut, stays)
 
 
-def offered(sql: str, **given: Any) -> Offer:
+def offered(sql: str, **given: Any) -> ViewColumns:
     declared = view(sql=sql, **given)
-    return _offers(declared)["v"]
+    return _view_columns_of(declared)["v"]
 
 
-def _offers(*views: MaterializedView) -> dict[str, Offer]:
+def _view_columns_of(*views: MaterializedView) -> dict[str, ViewColumns]:
     events = ParquetTable(name="events", path="/nowhere/events", time_column="at")
     catalog = prepare(Draft("test", Project(tables=(events,), views=views)), schemas=False)
-    return {name: offer_of(each, {"events": EVENTS}, TIME) for name, each in catalog.views.items()}
+    return {name: view_columns_of(each, {"events": EVENTS}, TIME) for name, each in catalog.views.items()}
 
 
 def matched(asked: str, sql: str, **given: Any) -> Match | str:
     statement = statement_of(asked, ["events"])
     try:
-        return match(asked_of(statement, {"events": EVENTS}, TIME), offered(sql, **given))
+        return match(request_of(statement, {"events": EVENTS}, TIME), offered(sql, **given))
     except NotPlain as reason:
         return str(reason)
 
@@ -354,8 +354,8 @@ def test_all_that_is_asked_is_dealt_out_once(
         "v": {day * DAY: SimpleNamespace(rows=100) for day in days},
         "w": {day * DAY: SimpleNamespace(rows=10) for day in others},
     }
-    fitting = [Fitting(Match(offer, None), rows[name]) for name, offer in SPLIT.items()]
-    made = split(asked, fitting)
+    candidates = [Candidate(Match(view_columns, None), rows[name]) for name, view_columns in SPLIT.items()]
+    made = assign(asked, candidates)
     served = [span for part in made.parts for span in part.spans]
     assert joined([*served, *made.base]) == joined([asked.outer])
     assert sum(end - start for start, end in [*served, *made.base]) == sum(
@@ -363,8 +363,8 @@ def test_all_that_is_asked_is_dealt_out_once(
     )
     for part in made.parts:
         name, hours = (
-            part.match.offer.view.name,
-            BOUNDARIES["day" if part.match.offer.view.name == "w" else "hour"],
+            part.match.view_columns.view.name,
+            BOUNDARIES["day" if part.match.view_columns.view.name == "w" else "hour"],
         )
         assert hours is not None
         whole = joined((bucket, bucket + DAY) for bucket in rows[name])
@@ -375,7 +375,7 @@ def test_all_that_is_asked_is_dealt_out_once(
         assert all(common(part.spans, [(bucket, bucket + DAY)]) for bucket in part.rows)
         assert part.cuts == (part.spans != reached)
     # The cheaper one has all that it can.
-    cheap = [span for part in made.parts if part.match.offer.view.name == "w" for span in part.spans]
+    cheap = [span for part in made.parts if part.match.view_columns.view.name == "w" for span in part.spans]
     mine = {
         day
         for day in others
@@ -384,7 +384,7 @@ def test_all_that_is_asked_is_dealt_out_once(
     assert joined(cheap) == joined((day * DAY, (day + 1) * DAY) for day in mine)
 
 
-SPLIT = _offers(
+SPLIT = _view_columns_of(
     view(sql=HOURLY),
     view("w", sql="SELECT date_trunc('day', at) AS hour, count(*) AS n FROM events GROUP BY ALL"),
 )
@@ -393,7 +393,7 @@ SPLIT = _offers(
 def test_a_view_with_a_range_of_its_own_answers_for_whole_grains_of_it() -> None:
     sql = HOURLY.replace("FROM events", "FROM events WHERE at >= '1970-01-01 10:30:00'")
     rows: Any = {0: SimpleNamespace(rows=1), DAY: SimpleNamespace(rows=1)}
-    made = split(Range(), [Fitting(Match(offered(sql), None), rows)])
+    made = assign(Range(), [Candidate(Match(offered(sql), None), rows)])
     hour = DAY // 24
     assert [part.spans for part in made.parts] == [((11 * hour, 2 * DAY),)]
     assert made.parts[0].cuts

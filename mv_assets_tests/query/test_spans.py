@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mv_assets.query.spans import AFTER, BEFORE, EVER, Spans, common, joined, without
+from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Spans, common, joined, without
 
 _SPANS = st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), max_size=6)
 

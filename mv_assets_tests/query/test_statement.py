@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mv_assets.errors import QueryRefused
-from mv_assets.query.statement import statement_of
+from mv_assets.query.match.statement import statement_of
 
 KNOWN = ("events", "zones", "hourly")
 

@@ -10,10 +10,10 @@ from pyspark.errors import AnalysisException
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import QueryRefused
-from mv_assets.query.answering import Answers, Question
-from mv_assets.query.statement import statement_of
-from mv_assets.views.sql.analysis import analyse
-from mv_assets.views.sql.source import Source
+from mv_assets.query.execute.answer import Answers, Question
+from mv_assets.query.match.statement import statement_of
+from mv_assets.spark_sql.scope import Source
+from mv_assets.views.admission.analysis import analyse
 from mv_assets_tests.lake import view
 from mv_assets_tests.refinery import Refinery
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mv_assets.cli import show
-from mv_assets.query.served import FromView, Served
-from mv_assets.query.statement import statement_of
+from mv_assets.query.execute.served import FromView, Served
+from mv_assets.query.match.statement import statement_of
 from mv_assets.views.catalog import Catalog
 
 _NO_BUCKET = "it has no bucket of that time that can be trusted"

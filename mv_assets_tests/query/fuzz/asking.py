@@ -11,12 +11,12 @@ from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampT
 
 from mv_assets.engine.failures import spark_errors
 from mv_assets.errors import JobFailed, MvError
-from mv_assets.query.answering import Answers, Question
-from mv_assets.query.fitness import Freshness
-from mv_assets.query.planning import Planned
-from mv_assets.query.present import Present
-from mv_assets.query.served import Served
-from mv_assets.views.sql.canonical import NotPlain
+from mv_assets.query.execute.answer import Answers, Question
+from mv_assets.query.execute.planner import Planned
+from mv_assets.query.execute.served import Served
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets_tests.query.fuzz.comparing import Row, from_spark
 from mv_assets_tests.query.fuzz.profiles import NAMED
 from mv_assets_tests.query.fuzz.world import World
@@ -107,7 +107,7 @@ class Asking:
 
     def _plan(self, question: Question, held: ExitStack) -> Planned:
         statement = self._answers._statement(question)
-        return self._answers._planned(question, statement, Present(self._project, held), self._spark, held)
+        return self._answers._planned(question, statement, Pinned(self._project, held), self._spark, held)
 
     def _as_text(self, frame: DataFrame, number: int, held: ExitStack) -> str:
         """Rows of any columns in one form, as a SELECT."""

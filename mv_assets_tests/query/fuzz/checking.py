@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mv_assets.query.answering import Question
-from mv_assets.query.fitness import Freshness
+from mv_assets.query.execute.answer import Question
+from mv_assets.query.route.eligibility import Freshness
 from mv_assets_tests.query.fuzz.asking import EVER, Asking, Found
 from mv_assets_tests.query.fuzz.comparing import Row, difference
 from mv_assets_tests.query.fuzz.oracle import Oracle

@@ -8,57 +8,49 @@ from typing import Any
 
 import pytest
 
-from mv_assets.query import (
-    aggregation,
-    fitness,
-    matching,
-    offers,
-    planning,
-    ranges,
-    rewriting,
-    splitting,
-    truncating,
-)
-from mv_assets.query.spans import joined
+from mv_assets.query.execute import planner, rewrite
+from mv_assets.query.match import aggregation, matching, ranges, request, truncation, view_columns
+from mv_assets.query.match.spans import joined
+from mv_assets.query.route import assignment, eligibility, schema_cache
+from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.state import rules
 from mv_assets.state.model import State
 from mv_assets.tables import upstream
-from mv_assets.views.sql.partials import Kind, Partial
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
 def stale_is_fit(patch: pytest.MonkeyPatch) -> None:
-    def judged(self: Any, view: Any, *, frozen: bool) -> fitness.Rows:
-        snapshot = self._present.snapshot(view.name)
+    def judged(self: Any, view: Any, *, frozen: bool) -> eligibility.Rows:
+        snapshot = self._pinned.snapshot(view.name)
         rows = {} if snapshot is None else snapshot.rows
         return {b: row for b, row in rows.items() if row.inputs is not None and (frozen or not row.frozen)}
 
-    patch.setattr(fitness.Fitness, "_judged", judged)
+    patch.setattr(eligibility.Eligibility, "_judged", judged)
 
 
 def the_map_is_trusted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fitness.Fitness, "_compared", lambda _self, _view, _snapshot, rows, **_: rows)
+    patch.setattr(eligibility.Eligibility, "_compared", lambda _self, _view, _snapshot, rows, **_: rows)
 
 
 def everything_below_w(patch: pytest.MonkeyPatch) -> None:
-    def judged(self: Any, view: Any, *, frozen: bool) -> fitness.Rows:
-        snapshot = self._present.snapshot(view.name)
+    def judged(self: Any, view: Any, *, frozen: bool) -> eligibility.Rows:
+        snapshot = self._pinned.snapshot(view.name)
         if snapshot is None:
             return {}
         below = {b: r for b, r in snapshot.rows.items() if b < snapshot.header.watermark}
         return {b: r for b, r in below.items() if r.generation is not None and (frozen or not r.frozen)}
 
-    patch.setattr(fitness.Fitness, "_judged", judged)
+    patch.setattr(eligibility.Eligibility, "_judged", judged)
 
 
 def frozen_buckets_are_used(patch: pytest.MonkeyPatch) -> None:
-    real = fitness.Fitness.rows
-    patch.setattr(fitness.Fitness, "rows", lambda self, view, **_: real(self, view, frozen=True))
+    real = eligibility.Eligibility.rows
+    patch.setattr(eligibility.Eligibility, "rows", lambda self, view, **_: real(self, view, frozen=True))
 
 
 def ragged_ends_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(splitting, "_whole", lambda spans, _grain: joined(spans))
+    patch.setattr(assignment, "_whole", lambda spans, _grain: joined(spans))
 
 
 def ranges_are_widened(patch: pytest.MonkeyPatch) -> None:
@@ -90,15 +82,15 @@ def mean_by_all_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def conditions_of_views_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    real = offers.offer_of
-    for module in _modules_with("offer_of"):
-        patch.setattr(module, "offer_of", lambda *given: replace(real(*given), conditions={}))
+    real = view_columns.view_columns_of
+    for module in _modules_with("view_columns_of"):
+        patch.setattr(module, "view_columns_of", lambda *given: replace(real(*given), conditions={}))
 
 
 def filters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = matching.match
     for module in _modules_with("match"):
-        patch.setattr(module, "match", lambda asked, offer: replace(real(asked, offer), filters=()))
+        patch.setattr(module, "match", lambda *given: replace(real(*given), filters=()))
 
 
 def counts_are_counted(patch: pytest.MonkeyPatch) -> None:
@@ -116,48 +108,45 @@ def weeks_make_months(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_base_is_left_out(patch: pytest.MonkeyPatch) -> None:
-    real = splitting.split
+    real = assignment.assign
 
-    def split(*given: Any) -> splitting.Split:
+    def assign(*given: Any) -> assignment.Assignment:
         found = real(*given)
         return replace(found, base=()) if found.parts else found
 
-    for module in _modules_with("split"):
-        patch.setattr(module, "split", split)
+    for module in _modules_with("assign"):
+        patch.setattr(module, "assign", assign)
 
 
 def an_upstream_may_be_stale(patch: pytest.MonkeyPatch) -> None:
-    real = fitness.Fitness._listing
+    real = eligibility.Eligibility._listing
 
     def listing(self: Any, base: str, *, frozen: bool) -> Any:
         if base in self._catalog.tables:
             return real(self, base, frozen=frozen)
-        snapshot = self._present.snapshot(base)
+        snapshot = self._pinned.snapshot(base)
         valid = {
             b: r for b, r in snapshot.rows.items() if rules.effective_state(r, snapshot.header) is State.VALID
         }
-        return upstream.listing_of(snapshot, self._present.at, valid)
+        return upstream.listing_of(snapshot, self._pinned.at, valid)
 
-    patch.setattr(fitness.Fitness, "_listing", listing)
+    patch.setattr(eligibility.Eligibility, "_listing", listing)
 
 
 def _modules_with(name: str) -> list[Any]:
-    from mv_assets.query import asking, knowing, routing  # noqa: PLC0415
-
     modules = (
         aggregation,
-        asking,
-        fitness,
-        knowing,
+        request,
+        eligibility,
+        schema_cache,
         matching,
-        offers,
-        planning,
+        view_columns,
+        planner,
         ranges,
-        rewriting,
-        routing,
-        splitting,
+        rewrite,
+        assignment,
     )
-    return [module for module in (*modules, truncating) if hasattr(module, name)]
+    return [module for module in (*modules, truncation) if hasattr(module, name)]
 
 
 # Each with what a query has to have for it to matter.

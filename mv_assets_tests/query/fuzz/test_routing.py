@@ -15,7 +15,7 @@ import pytest
 
 from mv_assets.engine.session import Engine
 from mv_assets.errors import MvError
-from mv_assets.query.answering import Question
+from mv_assets.query.execute.answer import Question
 from mv_assets_tests.query.fuzz.asking import Asking
 from mv_assets_tests.query.fuzz.checking import Check, Tally, Wrong
 from mv_assets_tests.query.fuzz.views import BY_NAME_ONLY, VIEWS

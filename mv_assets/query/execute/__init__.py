@@ -1,0 +1,1 @@
+"""The parts of an answer, read and put together by Spark."""

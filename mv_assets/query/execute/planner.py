@@ -1,0 +1,179 @@
+"""From a statement to the frame that answers it, by views where they fit, and what that is made from."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mv_assets.query.execute.composition import Composer
+from mv_assets.query.execute.relations import Files, Relations
+from mv_assets.query.execute.served import FromView, Served, counted
+from mv_assets.query.execute.view_relation import ViewRelation, ViewRelations
+from mv_assets.query.match.clock import without_clock
+from mv_assets.query.match.ranges import Range
+from mv_assets.query.match.request import Request, range_asked, request_of
+from mv_assets.query.match.spans import joined
+from mv_assets.query.match.statement import Statement
+from mv_assets.query.route.assignment import Route, route
+from mv_assets.query.route.eligibility import Eligibility, Freshness
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.query.route.schema_cache import SchemaCache
+from mv_assets.refresh.opened import OpenProject
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.scope import Source
+from mv_assets.views.view import View
+
+_OFF = "views are switched off"
+_TIMELESS = "files with rows that have no time, or of which it is not known, are read too"
+_ZONE = "the session's time zone is not UTC, in which views are computed"
+# Names that Spark has for it.
+UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A frame that no job has run for yet."""
+
+    frame: DataFrame
+    served: Served
+
+
+class Planner:
+    """Plans one try of a query."""
+
+    def __init__(
+        self,
+        project: OpenProject,
+        cache: SchemaCache,
+        pinned: Pinned,
+        spark: SparkSession,
+        held: ExitStack,
+        freshness: Freshness,
+        max_staleness: int | None,
+    ) -> None:
+        self._catalog = project.catalog
+        self._cache = cache
+        self._pinned = pinned
+        self._freshness = freshness
+        self._relations = Relations(project, pinned, spark, held, cache.of_queries)
+        ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
+        # Times that a query writes are those of its session's zone; where that is not UTC, no range is known.
+        self._utc = str(spark.conf.get("spark.sql.session.timeZone")).lower() in UTC
+        self._composer = Composer(cache, pinned, self._relations, ansi=ansi)
+        self._eligibility = Eligibility(project.catalog, project.store, pinned, freshness, max_staleness)
+        self._view_relations = ViewRelations(
+            project.catalog, project.store, pinned, self._eligibility, self._relations
+        )
+
+    def plan(self, statement: Statement) -> Planned:
+        """Views first, if any can answer; what is not for them the base tables answer."""
+        considered: dict[str, str | None] = {}
+        if self._freshness is Freshness.OFF or not self._utc:
+            return self._by_name(statement, Served(reason=_OFF if self._utc else _ZONE))
+        try:
+            asked, sources = self._asked(statement)
+            self._pinned.limit(asked.range.outer)
+            found = route(asked, self._cache, sources, self._eligibility, self._freshness)
+            considered = found.considered
+            if found.assignment.parts:
+                frame, files = self._composer.compose(statement, asked, found.assignment)
+                return Planned(frame, self._served(asked, found, files))
+            reason = "no view fits" if considered else f"there is no view on {asked.source.base}"
+        except NotPlain as why:
+            reason = str(why)
+        except RecursionError:
+            reason = "it is nested too deeply to be matched with views"
+        return self._by_name(statement, Served(reason=reason, considered=considered))
+
+    def _asked(self, statement: Statement) -> tuple[Request, dict[str, Source]]:
+        first = statement.tables[0].name.lower()
+        if any(name in self._catalog.views for name in statement.names):
+            raise NotPlain("it is asked by its own name")
+        time = self._cache.time(first, statement, self._pinned)
+        if time is None:
+            raise NotPlain(f"{first} has no time column")
+        sources = self._sources(statement)
+        at_once = without_clock(statement, self._relations.values)
+        if at_once is None:
+            return request_of(statement, sources, time), sources
+        return request_of(at_once, sources, time, by_clock=True), sources
+
+    def _sources(self, statement: Statement) -> dict[str, Source]:
+        return {name: self._cache.source(name, statement, self._pinned) for name in statement.names}
+
+    def _by_name(self, statement: Statement, served: Served) -> Planned:
+        """Every table and view as a relation of its own, and the query as it was written."""
+        sources, names, made = self._sources(statement), dict[str, str](), list[tuple[View, ViewRelation]]()
+        files = Files(0, 0)
+        ranges = {name: self._range(statement, sources, name) for name in statement.names}
+        if len(ranges) == 1:
+            self._pinned.limit(next(iter(ranges.values())).outer)
+        for name, asked in ranges.items():
+            if name in self._catalog.views:
+                view = self._catalog.views[name]
+                named = self._named(view, asked)
+                made.append((view, named))
+                frame, read = named.frame, named.files
+            else:
+                known = asked.rejects_null and asked != Range()
+                spans = joined([asked.outer]) if known else None
+                columns = self._cache.needed(name, statement, self._pinned)
+                frame, read = self._relations.base(name, columns, spans, nulls=not known)
+            names[name] = self._relations.name(frame)
+            files = Files(files.number + read.number, files.bytes + read.bytes)
+        frame = self._relations.sql(statement.reading(names))
+        served = replace(served, buckets_from_base=sum(map(self._buckets, ranges, ranges.values())))
+        return Planned(frame, self._served_by_name(served, made, files))
+
+    def _named(self, view: View, asked: Range) -> ViewRelation:
+        if self._freshness is Freshness.STORED:
+            return self._view_relations.stored(view, asked.outer)
+        return self._view_relations.current(view, joined([asked.outer]))
+
+    def _range(self, statement: Statement, sources: dict[str, Source], name: str) -> Range:
+        time = self._cache.time(name, statement, self._pinned)
+        if time is None or not self._utc:
+            return Range()
+        try:
+            return range_asked(statement, sources, time)
+        except RecursionError:
+            return Range()
+
+    def _served(self, asked: Request, found: Route, files: Files) -> Served:
+        views = tuple(FromView.of(part.match.view_columns.view, part.rows) for part in found.assignment.parts)
+        most = max(found.assignment.parts, key=lambda part: len(part.rows)).match.view_columns.view
+        extent = self._extent(asked.source.base, most)
+        buckets = counted(most, found.assignment.base, extent)
+        reason = None
+        if files.number:
+            reason = "the rest is in no VALID bucket of a view" if buckets else _TIMELESS
+        return Served(views, buckets, files.number, files.bytes, reason, found.considered)
+
+    def _served_by_name(self, served: Served, made: list[tuple[View, ViewRelation]], files: Files) -> Served:
+        views = tuple(FromView.of(view, named.stored) for view, named in made if named.stored)
+        computed = sum(
+            counted(view, named.computed, self._extent(self._catalog.root(view.name), view))
+            for view, named in made
+        )
+        if not made:
+            return replace(served, files_from_base=files.number, bytes_from_base=files.bytes)
+        reason = None
+        if computed:
+            off = self._freshness is Freshness.OFF
+            reason = _OFF if off else "buckets that are not VALID were computed on the fly"
+        return Served(views, computed, files.number, files.bytes, reason, served.considered)
+
+    def _buckets(self, name: str, asked: Range) -> int:
+        """How many buckets a base table is read for, as the first view on it cuts the time."""
+        views = self._cache.candidates(name)
+        return counted(views[0], joined([asked.outer]), self._pinned.extent(name)) if views else 0
+
+    def _extent(self, table: str, view: View) -> tuple[int, int] | None:
+        """From the first to the last time of which anything is known."""
+        found = [extent] if (extent := self._pinned.extent(table)) is not None else []
+        snapshot = self._pinned.snapshot(view.name)
+        if snapshot is not None and snapshot.rows:
+            found.append((min(snapshot.rows), view.buckets.next(max(snapshot.rows))))
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None

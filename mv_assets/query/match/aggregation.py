@@ -1,0 +1,244 @@
+"""Aggregates that come in parts: what is asked of each part, and how the parts are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql.types import DataType, DecimalType
+from sqlglot import exp
+
+from mv_assets.query.match.shape import Shape
+from mv_assets.spark_sql.aggregates import (
+    Kind,
+    Partial,
+    aggregates,
+    argument_of,
+    called,
+    is_aggregate,
+    partial_of,
+)
+from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled
+
+T = TypeVar("T")
+KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"
+_MOST_DIGITS = 38
+# What Spark adds to the digits of a decimal when it sums, and when it averages.
+_SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
+_LEAST_SCALE = 6
+# Up to here Spark averages decimals as doubles, and a double holds every whole number.
+_DIGITS_IN_DOUBLE, _EXACT_IN_DOUBLE = 15, 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A mean, of the sum and the count of the same values: by their places among the partials."""
+
+    total: int
+    count: int
+
+    def merged(self, partials: Sequence[Partial], kinds: Sequence[DataType]) -> str:
+        kind = kinds[self.total]
+        total = partials[self.total].merged(f"{PART}{self.total}", kind.simpleString())
+        count = f"sum({PART}{self.count})"
+        if not isinstance(kind, DecimalType):
+            return f"CAST({total} AS DOUBLE) / nullif({count}, 0L)"
+        if kind.precision >= _MOST_DIGITS:
+            raise NotPlain("averages of decimals with so many digits are answered by the base table only")
+        digits = min(kind.precision - _SUM_DIGITS + _AVERAGE_DIGITS, _MOST_DIGITS)
+        scale = min(kind.scale + _AVERAGE_DIGITS, _MOST_DIGITS)
+        if digits <= _DIGITS_IN_DOUBLE:
+            return _by_double(total, count, kind.scale, f"DECIMAL({digits}, {scale})")
+        # A quotient is rounded twice here, once by Spark. With fewer rows than this it can't be seen.
+        spare = _quotient_scale(kind.precision, kind.scale) - scale
+        quotient = f"CAST({total} / nullif({count}, 0L) AS DECIMAL({digits}, {scale}))"
+        if spare < 1:
+            raise NotPlain("averages of decimals with so many digits are answered by the base table only")
+        if spare >= len(str((1 << 63) - 1)):
+            return quotient
+        too_many = "raise_error('too many rows for an average of decimals from parts')"
+        return f"IF({count} < {10**spare}L, {quotient}, {too_many})"
+
+
+def _by_double(total: str, count: str, scale: int, kind: str) -> str:
+    """A mean as Spark computes those of few digits: the unscaled values as doubles, which shows in ties."""
+    unscaled = f"CAST({total} * {10**scale}BD AS DOUBLE)"
+    quotient = f"CAST({unscaled} / CAST(nullif({count}, 0L) AS DOUBLE) / {10**scale}D AS {kind})"
+    too_large = "raise_error('too large a sum for an average of decimals from parts')"
+    return f"IF({total} IS NULL OR abs({total}) < {_EXACT_IN_DOUBLE // 10**scale}BD, {quotient}, {too_large})"
+
+
+def _quotient_scale(precision: int, scale: int) -> int:
+    """The scale that Spark gives a decimal divided by a bigint, which is a decimal of 20 digits."""
+    digits = 20
+    wanted = max(_LEAST_SCALE, scale + digits + 1)
+    whole = precision - scale
+    if whole + wanted <= _MOST_DIGITS:
+        return wanted
+    return max(_MOST_DIGITS - whole, min(wanted, _LEAST_SCALE))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """A count of distinct values, which are further keys of the parts."""
+
+    extras: tuple[int, ...]
+
+    def merged(self) -> str:
+        return f"count(DISTINCT {', '.join(f'{EXTRA}{at}' for at in self.extras)})"
+
+
+Merge = int | Average | Distinct
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An aggregating SELECT: keys and partials of every part, and what is made of the merged ones."""
+
+    keys: tuple[exp.Expr, ...]
+    extras: tuple[exp.Expr, ...]
+    partials: tuple[Partial, ...]
+    merges: tuple[Merge, ...]
+    # Over the columns KEY<n> and MERGED<n>.
+    items: tuple[exp.Expr, ...]
+    having: exp.Expr | None
+    order: tuple[exp.Ordered, ...]
+    limit: int | None
+    offset: int | None
+    distinct: bool
+
+    def merging(self, parts: str, kinds: Sequence[DataType]) -> str:
+        """The parts, which have those types, put together."""
+        keys = [f"{KEY}{at}" for at in range(len(self.keys))]
+        merged = [f"{self._merged(each, kinds)} AS {MERGED}{at}" for at, each in enumerate(self.merges)]
+        columns = ", ".join([*keys, *merged]) or "1"
+        return f"SELECT {columns} FROM {parts} AS _mv_parts" + (
+            f" GROUP BY {', '.join(keys)}" if keys else ""
+        )
+
+    def _merged(self, merge: Merge, kinds: Sequence[DataType]) -> str:
+        match merge:
+            case Average():
+                return merge.merged(self.partials, kinds)
+            case Distinct():
+                return merge.merged()
+        return self.partials[merge].merged(f"{PART}{merge}", kinds[merge].simpleString())
+
+    def finishing(self, merged: str, names: Sequence[str]) -> str:
+        """The result, under the given names."""
+        chosen = (
+            f"{item.sql('spark')} AS `{name.replace('`', '``')}`"
+            for item, name in zip(self.items, names, strict=True)
+        )
+        clauses = [
+            f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(chosen)} FROM ({merged}) AS _mv_all"
+        ]
+        if self.having is not None:
+            clauses.append(f"WHERE {self.having.sql('spark')}")
+        if self.order:
+            clauses.append(f"ORDER BY {', '.join(each.sql('spark') for each in self.order)}")
+        if self.limit is not None:
+            clauses.append(f"LIMIT {self.limit}")
+        if self.offset is not None:
+            clauses.append(f"OFFSET {self.offset}")
+        return " ".join(clauses)
+
+
+def aggregation_of(shape: Shape) -> Aggregation:
+    """The SELECT as parts and their merging.
+
+    Raises:
+        NotPlain: it has an aggregate that does not come in parts, or none at all.
+
+    """
+    if shape.keys is None and not shape.distinct:
+        raise NotPlain("it asks for single rows")
+    # DISTINCT rows without aggregates are groups by all their columns.
+    keys = shape.keys if shape.keys is not None else _varying(shape.items)
+    if any(aggregates(key) for key in keys):
+        raise NotPlain("an aggregate can't be a key")
+    taken = _Taken({spelled(key): at for at, key in enumerate(keys)})
+    items = tuple(taken.above(item) for item in shape.items)
+    places = {spelled(item): at for at, item in reversed(list(enumerate(shape.items)))}
+    having = None if shape.having is None else taken.above(shape.having)
+    if not keys and not taken.merges:
+        raise NotPlain("it aggregates nothing")
+    return Aggregation(
+        keys=keys,
+        having=having,
+        order=tuple(_ordered(each, places, taken.above) for each in shape.order),
+        items=items,
+        extras=tuple(taken.extras.values()),
+        partials=tuple(taken.partials.values()),
+        merges=tuple(taken.merges.values()),
+        limit=shape.limit,
+        offset=shape.offset,
+        distinct=shape.distinct and shape.keys is not None,
+    )
+
+
+def _varying(items: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
+    found = {spelled(item): item for item in items if item.find(exp.Column)}
+    if not found:
+        raise NotPlain("it asks for constants")
+    return tuple(found.values())
+
+
+def _ordered(
+    each: exp.Ordered, places: Mapping[str, int], above: Callable[[exp.Expr], exp.Expr]
+) -> exp.Ordered:
+    """By the place of an output column where it is one: DISTINCT allows nothing else."""
+    place = places.get(spelled(each.this))
+    by = above(each.this) if place is None else exp.Literal.number(place + 1)
+    return exp.Ordered(this=by, desc=each.args.get("desc"), nulls_first=each.args.get("nulls_first"))
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What has been found in a SELECT so far, each thing once."""
+
+    keys: Mapping[str, int]
+    extras: dict[str, exp.Expr] = field(default_factory=dict)
+    partials: dict[str, Partial] = field(default_factory=dict)
+    merges: dict[Merge, Merge] = field(default_factory=dict)
+
+    def above(self, node: exp.Expr) -> exp.Expr:
+        """An expression over keys and aggregates, which become columns of the merged parts."""
+        return replaced(node, self._column)
+
+    def _column(self, node: exp.Expr) -> exp.Expr | None:
+        key = self.keys.get(spelled(node))
+        if key is not None:
+            return exp.column(f"{KEY}{key}")
+        if isinstance(node, exp.Column):
+            raise NotPlain(f"{node.name} is neither a key nor inside an aggregate")
+        if isinstance(node, exp.Filter) or is_aggregate(node):
+            if called(node) == Kind.SKETCH and called(node.parent) != "hll_sketch_estimate":
+                raise NotPlain("a sketch put together of parts has other bytes")
+            merge = self._merge(node)
+            self.merges.setdefault(merge, merge)
+            return exp.column(f"{MERGED}{list(self.merges).index(merge)}")
+        return None
+
+    def _merge(self, node: exp.Expr) -> Merge:
+        condition = None
+        if isinstance(node, exp.Filter):
+            condition, node = node.expression.this, node.this
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
+            if condition is not None:
+                raise NotPlain("count(DISTINCT ...) with FILTER is answered by the base table only")
+            return Distinct(tuple(_place(self.extras, spelled(e), e) for e in node.this.expressions))
+        if isinstance(node, exp.Avg) or called(node) == "mean":
+            value = argument_of(node)
+            total = self._partial(Partial(Kind.SUM, value, condition))
+            return Average(total, self._partial(Partial(Kind.COUNT, value, condition)))
+        return self._partial(partial_of(node, condition))
+
+    def _partial(self, partial: Partial) -> int:
+        return _place(self.partials, partial.spelled, partial)
+
+
+def _place(known: dict[str, T], name: str, value: T) -> int:
+    known.setdefault(name, value)
+    return list(known).index(name)

@@ -1,0 +1,126 @@
+"""What a query asks of one base table: from where, of which time, which rows, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.query.match.aggregation import Aggregation, aggregation_of
+from mv_assets.query.match.clock import CLOCK
+from mv_assets.query.match.ranges import Range, TimeOf, range_of
+from mv_assets.query.match.shape import From, conjuncts, from_of, shape_of, tables_of
+from mv_assets.query.match.statement import Statement
+from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.spark_sql.functions import BARE, refusal, refused_functions
+from mv_assets.spark_sql.resolve import Resolver
+from mv_assets.spark_sql.scope import Source
+
+# To Spark a column comes first, sqlglot makes no columns of them.
+_NO_NAMES = frozenset({"all", *(name for name, kind in BARE.items() if kind is not None)})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A SELECT on a base table that views on it may answer.
+
+    `aggregation` is the reason why it has none, where only single rows can answer it; `opaque` the reason
+    why a condition can't be checked on anything but single rows.
+    """
+
+    source: From
+    time: TimeOf
+    range: Range
+    # All conditions, and those that say something else than a range of time.
+    conditions: Mapping[str, exp.Expr]
+    filters: tuple[exp.Expr, ...]
+    opaque: str | None
+    # Columns of the base that are used at all.
+    used: frozenset[str]
+    aggregation: Aggregation | str
+    # Types of the tables' columns, by table.column.
+    kinds: Mapping[str, str | None]
+    by_clock: bool = False
+
+
+def request_of(
+    statement: Statement, sources: Mapping[str, Source], time: TimeOf, *, by_clock: bool = False
+) -> Request:
+    """What is asked of the base table of the statement's FROM; `by_clock`: the clock was read for it.
+
+    Raises:
+        NotPlain: something that no view can be held against.
+
+    """
+    select = statement.tree
+    if not isinstance(select, exp.Select):
+        raise NotPlain(f"{select.key.upper()} is answered by the base table only")
+    if select.args.get("with_") or len(list(select.find_all(exp.Query))) > 1:
+        raise NotPlain("subqueries and WITH are answered by the base table only")
+    refuse_neighbours(statement.tokens)
+    known = {name.lower() for each in sources.values() for name in each.columns or ()}
+    for name in sorted(known & statement.mentioned & _NO_NAMES):
+        raise NotPlain(f"{name} is a column here; the base table only answers that")
+    read_already = {refusal(name) for name in CLOCK} if by_clock else set()
+    refused = [each for each in refused_functions(select, statement.tokens) if each not in read_already]
+    if refused:
+        raise NotPlain(refused[0].what.split(";")[0])
+    others = [source for name, source in sources.items() if name != time.table]
+    resolver = Resolver(sources[time.table], others)
+    resolver.query(select, {}, None)
+    if resolver.complaints:
+        raise NotPlain(next(iter(resolver.complaints)))
+    source = from_of(select, resolver.meaning)
+    if source.base != time.table:
+        raise NotPlain(f"FROM begins with {source.base}")
+    plain, opaque = list[exp.Expr](), None
+    for each in conjuncts(select):
+        try:
+            plain.append(expanded(each, resolver.meaning))
+        except NotPlain as reason:
+            opaque = str(reason)
+    found, filters = range_of(plain, time)
+    try:
+        aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning, known))
+    except NotPlain as reason:
+        aggregation = str(reason)
+    columns = {column.lower() for column in sources[time.table].columns or ()}
+    # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
+    used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
+    used |= resolver.used.get(time.table, {}).keys()
+    return Request(
+        source,
+        time,
+        found,
+        {spelled(each): each for each in plain},
+        tuple(filters),
+        opaque,
+        frozenset(used),
+        aggregation,
+        {f"{n}.{c}".lower(): kind for n, each in sources.items() for c, kind in (each.columns or {}).items()},
+        by_clock,
+    )
+
+
+def range_asked(statement: Statement, sources: Mapping[str, Source], time: TimeOf) -> Range:
+    """The time that the outermost WHERE leaves of a table that is read once; all, if nobody can tell."""
+    select = statement.tree
+    names = [table.name.lower() for table in statement.tables]
+    if not isinstance(select, exp.Select) or names.count(time.table) > 1:
+        return Range()
+    try:
+        # UNPIVOT, or an alias with columns, may call another column by the time's name.
+        if time.table not in tables_of(select):
+            return Range()
+    except NotPlain:
+        return Range()
+    resolver = Resolver(sources[time.table], [s for name, s in sources.items() if name != time.table])
+    resolver.query(select, {}, None)
+    found = Range()
+    for each in conjuncts(select):
+        try:
+            found = found.and_(range_of([expanded(each, resolver.meaning)], time)[0])
+        except NotPlain:
+            continue
+    return found

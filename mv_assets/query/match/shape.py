@@ -1,0 +1,239 @@
+"""A SELECT taken apart: where its rows come from, which of them, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.spark_sql.aggregates import aggregates
+from mv_assets.spark_sql.canonical import Meaning, NotPlain, expanded, spelled
+from mv_assets.spark_sql.resolve import output_names
+from mv_assets.spark_sql.wording import short
+
+# Any other clause picks, repeats or orders rows in ways that are not looked into.
+_CLAUSES = frozenset(
+    {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """One table that is joined."""
+
+    table: str
+    side: str
+    using: tuple[str, ...]
+    on: exp.Expr | None
+
+    def reading(self, relation: str) -> str:
+        """As SQL that reads another relation in the table's place."""
+        words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
+        if self.using:
+            return f"{words} USING ({', '.join(f'`{name}`' for name in self.using)})"
+        return words if self.on is None else f"{words} ON {self.on.sql('spark')}"
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """The base table, and what is joined to it."""
+
+    base: str
+    joins: tuple[Joined, ...] = ()
+
+    @property
+    def spelled(self) -> str:
+        return repr((self.base, [(j.table, j.side, j.using, j.on and spelled(j.on)) for j in self.joins]))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a SELECT makes of the rows that its WHERE leaves. No keys: single rows are its result."""
+
+    names: tuple[str | None, ...]
+    items: tuple[exp.Expr, ...]
+    keys: tuple[exp.Expr, ...] | None
+    having: exp.Expr | None = None
+    order: tuple[exp.Ordered, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    distinct: bool = False
+
+
+def from_of(select: exp.Select, meaning: Meaning) -> From:
+    """Where the rows come from.
+
+    Raises:
+        NotPlain: from something else than a table and plain joins, each table once.
+
+    """
+    base, *others = tables_of(select)
+    joins = zip(select.args.get("joins") or (), others, strict=True)
+    return From(base, tuple(_joined(join, table, meaning) for join, table in joins))
+
+
+def tables_of(select: exp.Select) -> list[str]:
+    """The tables that the rows come from, base first.
+
+    Raises:
+        NotPlain: from something else than a table and plain joins, each table once.
+
+    """
+    clause = select.args.get("from_")
+    if clause is None:
+        raise NotPlain("there is no FROM")
+    found = [_table(clause.this)]
+    for join in select.args.get("joins") or ():
+        if join.method or join.kind not in ("", "INNER", "OUTER", "CROSS") or join.side not in ("", "LEFT"):
+            words = " ".join(word for word in (join.method, join.side, join.kind, "JOIN") if word)
+            raise NotPlain(f"{words} is answered by the base table only")
+        found.append(_table(join.this))
+    if len(set(found)) < len(found):
+        raise NotPlain("a table is joined with itself")
+    return found
+
+
+def _table(node: exp.Expr) -> str:
+    plain = isinstance(node, exp.Table) and not {k for k, v in node.args.items() if v} - {"this", "alias"}
+    if not plain or node.alias_column_names:
+        raise NotPlain(f"FROM {short(node.sql('spark'))} is not a plain table")
+    return node.name.lower()
+
+
+def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
+    side = "CROSS" if join.kind == "CROSS" else join.side
+    using = tuple(identifier.name.lower() for identifier in join.args.get("using") or ())
+    on = join.args.get("on")
+    return Joined(table, side, using, None if on is None else expanded(on, meaning))
+
+
+def conjuncts(select: exp.Select) -> list[exp.Expr]:
+    """The conditions that a row has to meet, all of them."""
+    where = select.args.get("where")
+    return [] if where is None else _flat(where.this)
+
+
+def _flat(condition: exp.Expr) -> list[exp.Expr]:
+    match condition:
+        case exp.Paren():
+            return _flat(condition.this)
+        case exp.And():
+            return [*_flat(condition.this), *_flat(condition.expression)]
+    return [condition]
+
+
+def shape_of(
+    select: exp.Select, meaning: Meaning, known: Container[str] = (), *, lenient: bool = False
+) -> Shape:
+    """What is made of the rows; `lenient` leaves out items and keys that can't be matched.
+
+    `known` are the names of the tables' columns.
+
+    Raises:
+        NotPlain: with something that can't be matched with views.
+
+    """
+    for key, value in select.args.items():
+        if value and key not in _CLAUSES:
+            raise NotPlain(f"{key.strip('_').upper()} is answered by the base table only")
+    if any(item.is_star for item in select.expressions):
+        raise NotPlain("`*` is answered by the base table only")
+    items = [_expanded(item, meaning, lenient=lenient) for item in select.expressions]
+    names = [next(iter(output_names(item)), None) for item in select.expressions]
+    kept = [at for at, item in enumerate(items) if item is not None]
+    having = select.args.get("having")
+    _refuse_two_meanings(having, meaning, known)
+    return Shape(
+        tuple(names[at] for at in kept),
+        tuple(item for item in items if item is not None),
+        _keys(select, items, meaning, lenient=lenient),
+        None if having is None else expanded(having.this, meaning),
+        tuple(_order(select, items, meaning)),
+        _number(select.args.get("limit")),
+        _number(select.args.get("offset")),
+        _distinct(select),
+    )
+
+
+def _refuse_two_meanings(having: exp.Expr | None, meaning: Meaning, known: Container[str]) -> None:
+    """Where an alias is a column's name too, Spark's HAVING takes now the one, now the other."""
+    for column in having.find_all(exp.Column) if having is not None else ():
+        if isinstance(meaning.get(id(column)), exp.Expr) and column.parts[0].name.lower() in known:
+            raise NotPlain(
+                f"{column.name} in HAVING is an alias and a column; the base table only answers that"
+            )
+
+
+def _expanded(item: exp.Expr, meaning: Meaning, *, lenient: bool) -> exp.Expr | None:
+    try:
+        return expanded(item, meaning)
+    except NotPlain:
+        if not lenient:
+            raise
+        return None
+
+
+def _keys(
+    select: exp.Select, items: Sequence[exp.Expr | None], meaning: Meaning, *, lenient: bool
+) -> tuple[exp.Expr, ...] | None:
+    group = select.args.get("group")
+    if group is None:
+        return () if select.args.get("having") or any(map(aggregates, select.expressions)) else None
+    if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets", "totals")):
+        raise NotPlain("GROUPING SETS, CUBE and ROLLUP are answered by the base table only")
+    if group.args.get("all"):
+        found = [item for item in items if item is None or not aggregates(item)]
+    else:
+        found = [_meant(key, items, meaning, lenient=lenient) for key in group.expressions]
+    keys = [key for key in found if key is not None]
+    # A constant groups nothing; without any other key it still makes one group less of no rows.
+    varying = [key for key in keys if key.find(exp.Column)]
+    if keys and not varying:
+        raise NotPlain("GROUP BY a constant is answered by the base table only")
+    return tuple({spelled(key): key for key in varying}.values())
+
+
+def _meant(
+    key: exp.Expr, items: Sequence[exp.Expr | None], meaning: Meaning, *, lenient: bool = False
+) -> exp.Expr | None:
+    """A key, or the item whose place it is."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        place = int(key.name) - 1
+        if not 0 <= place < len(items):
+            raise NotPlain(f"there is no item {key.name}")
+        return items[place]
+    return _expanded(key, meaning, lenient=lenient)
+
+
+def _order(select: exp.Select, items: Sequence[exp.Expr | None], meaning: Meaning) -> list[exp.Ordered]:
+    clause = select.args.get("order")
+    found = []
+    for each in clause.expressions if clause is not None else ():
+        if not isinstance(each, exp.Ordered) or each.args.get("with_fill"):
+            raise NotPlain("ORDER BY is not plain")
+        if isinstance(each.this, exp.Var):
+            raise NotPlain("ORDER BY ALL is answered by the base table only")
+        first = {key: each.args.get(key) for key in ("desc", "nulls_first")}
+        found.append(exp.Ordered(this=_meant(each.this, items, meaning), **first))
+    return found
+
+
+def _number(clause: exp.Expr | None) -> int | None:
+    if clause is None:
+        return None
+    value = clause.args.get("expression") or clause.args.get("this")
+    if (
+        not isinstance(clause, (exp.Limit, exp.Offset))
+        or not isinstance(value, exp.Literal)
+        or not value.is_int
+    ):
+        raise NotPlain("LIMIT and OFFSET are matched as plain numbers only")
+    return int(value.name)
+
+
+def _distinct(select: exp.Select) -> bool:
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        raise NotPlain("DISTINCT ON is answered by the base table only")
+    return distinct is not None

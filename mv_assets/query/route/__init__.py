@@ -1,0 +1,1 @@
+"""Which view answers for which time, by the tables and maps as they are now."""

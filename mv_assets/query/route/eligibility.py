@@ -1,0 +1,152 @@
+"""Which buckets of a view may be used: those whose rows are what the base table would give now, or lately."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from enum import StrEnum
+
+from mv_assets.query.match.spans import BEFORE, Span
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.refresh.sights import Seen, Sights, version_of
+from mv_assets.state import health, rules
+from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.store import Store
+from mv_assets.tables import upstream
+from mv_assets.tables.listing import Listing
+from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
+
+Rows = dict[int, PartitionRow]
+
+
+class Freshness(StrEnum):
+    """What a query may rely on."""
+
+    STRICT = "strict"
+    BOUNDED = "bounded"
+    OFF = "off"
+    STORED = "stored"
+
+
+class Eligibility:
+    """Judges the buckets of views for one try of a query."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        pinned: Pinned,
+        freshness: Freshness,
+        max_staleness: int | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._pinned = pinned
+        self._freshness = freshness
+        self._max_staleness = max_staleness
+        self._fit: dict[tuple[str, bool], Rows] = {}
+
+    def rows(self, view: View, *, frozen: bool) -> Rows:
+        """The map's rows of buckets that may be used; of frozen ones only if they are asked for."""
+        key = view.name, frozen
+        if key not in self._fit:
+            self._fit[key] = self._judged(view, frozen=frozen)
+        return self._fit[key]
+
+    def covered_from(self, view: View) -> int:
+        """The time from which the view has all rows of its base table: what it is based on may begin late."""
+        if view.declared.base in self._catalog.tables:
+            return BEFORE
+        below = self._catalog.views[view.declared.base]
+        snapshot = self._pinned.snapshot(below.name)
+        start = below.declared.start if snapshot is None else snapshot.header.start
+        return max(start, self.covered_from(below))
+
+    def too_old(self, view: View, max_staleness: int | None = None) -> str | None:
+        """Why the view is too old for a bounded query."""
+        bounds = (max_staleness, self._max_staleness, view.declared.max_staleness)
+        bound = next((each for each in bounds if each is not None), None)
+        snapshot = self._pinned.snapshot(view.name)
+        if bound is None:
+            return "it declares no max_staleness"
+        if snapshot is None or snapshot.look is None:
+            return "nobody has looked at it yet"
+        if health.lag(snapshot.header, self._pinned.at) > bound:
+            return "it lags behind by more than max_staleness"
+        if not -rules.ALIKE_MS <= self._pinned.at - snapshot.look.at <= bound:
+            return "the last look is older than max_staleness, or of a clock that has been set back"
+        base = self._catalog.views.get(view.declared.base)
+        return None if base is None else self.too_old(base, bound)
+
+    def _judged(self, view: View, *, frozen: bool) -> Rows:
+        snapshot = self._pinned.snapshot(view.name)
+        if snapshot is None or self._freshness is Freshness.OFF:
+            return {}
+        rows = {
+            bucket: row
+            for bucket, row in snapshot.rows.items()
+            if rules.effective_state(row, snapshot.header) is State.VALID
+            and row.inputs is not None
+            and row.inputs.definition == view.definition
+            and (frozen or not row.frozen)
+        }
+        if not rows:
+            return {}
+        if self._freshness is Freshness.BOUNDED:
+            if self.too_old(view) is not None:
+                return {}
+            if view.declared.base in self._catalog.tables:
+                return rows
+        return self._compared(view, snapshot, rows, frozen=frozen)
+
+    def _compared(self, view: View, snapshot: Snapshot, rows: Rows, *, frozen: bool) -> Rows:
+        """The rows whose recorded inputs are those that are there now."""
+        base = view.declared.base
+        if base in self._catalog.tables and self._unchanged(view, snapshot):
+            return rows
+        sights = Sights(view, self._listing(base, frozen=frozen), self._dimensions(view))
+        fit: Rows = {}
+        for seen in sights.over(min(rows), view.buckets.next(max(rows))):
+            row = rows.get(seen.bucket)
+            if row is None:
+                continue
+            same = seen.sight.inputs == row.inputs and not seen.errors
+            if same or (frozen and view.freezes and self._only_lost_files(sights, seen, row)):
+                fit[seen.bucket] = row
+        return fit
+
+    def _only_lost_files(self, sights: Sights, seen: Seen, row: PartitionRow) -> bool:
+        """Whether files of the bucket have gone and nothing else has changed: a view that freezes stays."""
+        now, then = seen.sight.inputs, row.inputs
+        if now is None or then is None or replace(now, base=then.base) != then:
+            return False
+        recorded = self._store.recorded(sights.view.name, [seen.bucket]).get(seen.bucket, ())
+        return sights.with_recorded(seen, recorded).sight.rest_equal
+
+    def _unchanged(self, view: View, snapshot: Snapshot) -> bool:
+        """Whether nothing at all has changed since a look compared everything."""
+        version = version_of(
+            self._pinned.version(view.declared.base),
+            {name: self._pinned.version(name) for name in view.declared.dimensions},
+        )
+        look = snapshot.look
+        # Files that could not be read, or were too young to be sure of, may hold rows of any bucket.
+        sure = look is not None and not look.broken and look.recheck_at is None
+        return sure and rules.idle(look, version, snapshot.header.version, self._pinned.at)
+
+    def _dimensions(self, view: View) -> dict[str, Listing]:
+        return {name: self._pinned.listing(name) for name in view.declared.dimensions}
+
+    def _listing(self, base: str, *, frozen: bool) -> Listing:
+        if base in self._catalog.tables:
+            return self._pinned.listing(base)
+        view, snapshot = self._catalog.views[base], self._pinned.snapshot(base)
+        if snapshot is None:
+            return Listing(base, "", self._pinned.at)
+        return upstream.listing_of(snapshot, self._pinned.at, self.rows(view, frozen=frozen))
+
+
+def spans_of(view: View, buckets: Collection[int]) -> list[Span]:
+    """The time that buckets take."""
+    return [(run[0], view.buckets.next(run[-1])) for run in view.buckets.stretches(buckets)]

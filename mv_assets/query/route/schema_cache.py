@@ -1,0 +1,162 @@
+"""What is known of the tables that a query may read: their columns, and what views on them view_columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pyspark.sql.types import StructType
+
+from mv_assets.query.match.ranges import TimeOf
+from mv_assets.query.match.statement import Statement
+from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
+from mv_assets.query.route.pinned import Pinned
+from mv_assets.refresh.opened import OpenProject
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.scope import Source
+from mv_assets.views.view import View, unseen
+
+K = TypeVar("K")
+V = TypeVar("V")
+_MOST = 500
+
+
+class Cache(Generic[K, V]):
+    """Forgets the oldest when there is too much. Threads may share it: at worst they find out twice."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._known: dict[K, V] = {}
+        self._most = most
+
+    def get(self, key: K, find: Callable[[], V]) -> V:
+        """What is known under the key, or is found now."""
+        try:
+            return self._known[key]
+        except KeyError:
+            found = find()
+        while len(self._known) >= self._most:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[key] = found
+        return found
+
+
+# What queries give, by what tells that it is the same.
+Schemas = Cache[tuple[str, str], StructType]
+_Key = tuple[str, str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Types of columns: those of every part, and those of the answer, under the answer's names."""
+
+    parts: StructType
+    answer: StructType
+
+
+class SchemaCache:
+    """Kept from query to query, as long as the tables stay the same."""
+
+    def __init__(self, project: OpenProject) -> None:
+        self._project = project
+        self._columns = Cache[_Key, dict[str, str]]()
+        self._view_columns_of = Cache[object, ViewColumns | str]()
+        self._kinds = Cache[object, Kinds]()
+        self.of_queries: Schemas = Cache()
+
+    def columns(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
+        """A table's columns and their types, at least those that the query mentions and a file has."""
+        mentioned = statement.mentioned
+        key = table, pinned.version(table), mentioned
+        return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
+
+    def needed(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
+        """The columns of a table that the query may need, in the table's order."""
+        columns = self.columns(table, statement, pinned)
+        if statement.takes_all:
+            return columns
+        mentioned = statement.mentioned
+        time = self._project.catalog.tables[table].time_column
+        wanted = {name: kind for name, kind in columns.items() if name.lower() in mentioned}
+        # Rows that nothing is asked of still have to be counted.
+        return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
+
+    def kinds(self, statement: Statement, pinned: Pinned, compute: Callable[[], Kinds]) -> Kinds:
+        """The types of a query's answer, which follow from its text and the tables' columns."""
+        needed = [tuple(self.needed(name, statement, pinned).items()) for name in statement.names]
+        key = statement.text, tuple(needed)
+        return self._kinds.get(key, compute)
+
+    def source(self, name: str, statement: Statement, pinned: Pinned) -> Source:
+        """A table or view as its names are resolved."""
+        catalog = self._project.catalog
+        if name in catalog.views:
+            view = catalog.views[name]
+            return Source(
+                name, dict.fromkeys(view.sql.columns), view.declared.time_column, grain=view.sql.grain
+            )
+        table = unseen(catalog.tables[name])
+        columns = self.columns(name, statement, pinned)
+        return Source(name, dict(columns) if columns else None, table.time_column, table.time_unit)
+
+    def time(self, name: str, statement: Statement, pinned: Pinned) -> TimeOf | None:
+        """The time column of a table or view; None if it has none that is known."""
+        catalog = self._project.catalog
+        if name in catalog.views:
+            # A date and a timestamp at its midnight are compared alike.
+            return TimeOf(name, catalog.views[name].declared.time_column, "timestamp_ntz")
+        declared = catalog.tables[name]
+        if declared.time_column is None:
+            return None
+        columns = {column.lower(): kind for column, kind in self.columns(name, statement, pinned).items()}
+        kind = columns.get(declared.time_column.lower())
+        unit = declared.time_unit
+        return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
+
+    def candidates(self, table: str) -> list[View]:
+        """Views on the table, and views on those."""
+        found: list[View] = []
+        for view in self._project.catalog.views.values():
+            if view.declared.base == table or view.declared.base in {each.name for each in found}:
+                found.append(view)
+        return found
+
+    def view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
+        """What a view offers to queries on its base.
+
+        Raises:
+            NotPlain: nothing, and why.
+
+        """
+        columns = ((name, tuple((source.columns or {}).items())) for name, source in sources.items())
+        key = view.name, time, tuple(columns)
+
+        def find() -> ViewColumns | str:
+            try:
+                return self._view_columns(view, time, sources)
+            except NotPlain as reason:
+                return str(reason)
+
+        found = self._view_columns_of.get(key, find)
+        if isinstance(found, str):
+            raise NotPlain(found)
+        return found
+
+    def _view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
+        catalog = self._project.catalog
+        known = {
+            **{name: unseen(table) for name, table in catalog.tables.items()},
+            **{
+                name: Source(name, dict.fromkeys(each.sql.columns), each.declared.time_column)
+                for name, each in catalog.views.items()
+            },
+            **sources,
+        }
+        below = None
+        if view.declared.base in catalog.views:
+            upstream = catalog.views[view.declared.base]
+            try:
+                below = self.view_columns(upstream, time, sources)
+            except NotPlain as reason:
+                raise NotPlain(f"it is based on {upstream.name}: {reason}") from None
+        return view_columns_of(view, known, time, below)

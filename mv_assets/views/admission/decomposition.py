@@ -1,0 +1,178 @@
+"""Whether a view's SELECT, run on each bucket alone, gives what it gives on the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.buckets import Buckets
+from mv_assets.errors import Mistake
+from mv_assets.spark_sql.aggregates import is_aggregate
+from mv_assets.spark_sql.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
+from mv_assets.spark_sql.resolve import Resolver, output_names
+from mv_assets.spark_sql.scope import Found, Source
+from mv_assets.spark_sql.wording import closest, listed, short
+
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """One SELECT, what its names mean, and the buckets it is to be cut into."""
+
+    select: exp.Select
+    resolver: Resolver
+    base: Source
+    buckets: Buckets
+
+    @property
+    def aggregates(self) -> bool:
+        return (
+            bool(self.select.args.get("group") or self.select.args.get("distinct")) or self._calls_aggregates
+        )
+
+    @property
+    def _calls_aggregates(self) -> bool:
+        return any(map(is_aggregate, self._own()))
+
+    def time(self, time_column: str) -> tuple[Time | None, list[Mistake]]:
+        """What the view's time column is, and every reason why its rows may not stay in their bucket."""
+        item = next(
+            (
+                item
+                for item in self.select.expressions
+                if time_column.lower() in map(str.lower, output_names(item))
+            ),
+            None,
+        )
+        if item is None:
+            return None, [_no_such_output(time_column, self.select)]
+        if any(id(column) not in self.resolver.meaning for column in item.find_all(exp.Column)):
+            # The resolver has said which name means nothing.
+            return None, []
+        time = self._follow(item)
+        if isinstance(time, Time) and time.nanos:
+            time = "timestamp_nanos gives a type that PySpark can't read"
+        name = f"{self.base.name}.{self.base.time_column}"
+        if isinstance(time, str):
+            example = self._example()
+            what = f"{time_column} must be {name} or a truncation of it, but {time}"
+            return None, [Mistake("time_column", f"{what}; write {example} AS {time_column}")]
+        grains = [grain for grain in dict.fromkeys(time.steps) if not fits(grain, self.buckets)]
+        mistakes = [
+            Mistake(
+                "time_column",
+                f"{time_column} has the grain {grain}, and a {self.buckets.width} bucket does not hold whole "
+                f"{grain}s; truncate to {fitting(self.buckets)}" + _wider(grain),
+            )
+            for grain in grains
+        ]
+        return time, mistakes
+
+    def windows(self) -> list[Mistake]:
+        """Window functions that look at rows of other buckets."""
+        named = {window.name.lower(): window for window in self.select.args.get("windows") or ()}
+        calls = [node for node in self._own() if isinstance(node, exp.Window) and node.args.get("over")]
+        wide = [call for call in calls if not any(self._stays(key) for key in _partition(call, named))]
+        return [
+            Mistake(
+                "sql",
+                f"the window of {short(call.this.sql('spark'))} looks across buckets; "
+                f"add {self._example()} to its PARTITION BY",
+            )
+            for call in wide
+        ]
+
+    def output_grain(self, time: Time) -> str | None:
+        return coarser(self.base.grain, time.grain)
+
+    def _stays(self, key: exp.Expr) -> bool:
+        if any(id(node) in self.resolver.unsure for node in key.walk()):
+            # It may be another column, and then the window's rows are those of any bucket.
+            return False
+        time = self._follow(key)
+        return isinstance(time, Time) and all(fits(grain, self.buckets) for grain in time.steps)
+
+    def grouping(self, time: Time | None, time_column: str) -> list[Mistake]:
+        """Groups that span buckets."""
+        group = self.select.args.get("group")
+        if group is None:
+            what = "an aggregate without GROUP BY gives one row for all buckets"
+            right = f"add GROUP BY {time_column}"
+            return [Mistake("sql", f"{what}; {right}")] if self._calls_aggregates else []
+        if _rolls_up(group):
+            what = "GROUPING SETS, CUBE and ROLLUP sum over all buckets where they leave out the time column"
+            return [Mistake("sql", f"{what}; use a plain GROUP BY")]
+        if time is None or group.args.get("all") or any(self._is_key(key, time) for key in group.expressions):
+            return []
+        shadowed = time_column.lower() == str(self.base.time_column).lower() and bool(time.steps)
+        hint = (
+            f"; GROUP BY {time_column} means the base column of that name, so give the output another"
+            if shadowed
+            else ""
+        )
+        what = f"the time column {time_column} is not a key of GROUP BY, so a group may span buckets"
+        return [Mistake("sql", f"{what}; add its expression to GROUP BY{hint}")]
+
+    def _is_key(self, key: exp.Expr, time: Time) -> bool:
+        if isinstance(key, exp.Literal) and key.is_int:
+            place = int(key.name) - 1
+            if not 0 <= place < len(self.select.expressions):
+                return False
+            key = self.select.expressions[place]
+        return self._follow(key) == time
+
+    def _follow(self, expression: exp.Expr) -> Time | str:
+        return follow(expression, self._lookup, self.base.time_unit)
+
+    def _lookup(self, column: exp.Column) -> Time | exp.Expr | None:
+        meaning = self.resolver.meaning.get(id(column))
+        if not isinstance(meaning, Found):
+            # A field of an output is another value.
+            return meaning if len(column.parts) == 1 else None
+        ours = meaning.relation.source is self.base and not meaning.fields
+        if not ours or meaning.column.lower() != str(self.base.time_column).lower():
+            return None
+        kind = meaning.relation.type_of(meaning.column)
+        unit_missing = self.base.time_unit is None and str(kind).lower() in _INTEGERS
+        return Time(epoch=None if unit_missing else self.base.time_unit is not None)
+
+    def _example(self) -> str:
+        time = str(self.base.time_column)
+        if self.base.time_unit in TO_TIMESTAMP:
+            time = f"{TO_TIMESTAMP[self.base.time_unit]}({time})"
+        if self.base.time_unit == "ns":
+            time = f"CAST({time} AS TIMESTAMP)"
+        return f"date_trunc('{fitting(self.buckets).split(', ')[-1]}', {time})"
+
+    def _own(self) -> Iterable[exp.Expr]:
+        """The nodes of this SELECT, without those of subqueries."""
+        return self.select.walk(prune=lambda node: node is not self.select and isinstance(node, exp.Query))
+
+
+def _partition(call: exp.Window, named: dict[str, exp.Window]) -> list[exp.Expr]:
+    window = named.get(call.alias.lower(), call) if call.alias else call
+    return [*(call.args.get("partition_by") or ()), *(window.args.get("partition_by") or ())]
+
+
+def _rolls_up(group: exp.Group) -> bool:
+    kinds = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    return any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")) or any(
+        isinstance(key, kinds) for key in group.expressions
+    )
+
+
+def _no_such_output(time_column: str, select: exp.Select) -> Mistake:
+    names = [name for item in select.expressions for name in output_names(item)]
+    meant = closest(time_column, names)
+    question = f"did you mean {meant}? " if meant else ""
+    return Mistake(
+        "time_column", f"{time_column} is not an output column; {question}the SQL gives {listed(names)}"
+    )
+
+
+def _wider(grain: str) -> str:
+    widths = " or ".join(width for width in ("1h", "1d", "1w", "1mo") if fits(grain, Buckets.of(width)))
+    return f", or make the bucket {widths}" if widths else ""
