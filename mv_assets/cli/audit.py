@@ -73,12 +73,15 @@ def _json(view: View, findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "view": view.name,
         "not_compared": sorted(view.sql.approximate),
+        "read_by_arrow": sum(finding.reread for finding in findings),
         "buckets": [
             {
                 "bucket": view.buckets.key(finding.bucket),
                 "verdict": finding.verdict.value,
                 "rows": finding.rows,
                 "reason": finding.reason,
+                "read_by_arrow": finding.reread,
+                "not_read_by_arrow": finding.not_reread,
             }
             for finding in findings
         ],
@@ -98,8 +101,11 @@ def _print(view: View, findings: Sequence[Finding]) -> None:
         names = show.plain(", ".join(approximate))
         out.print(f"  not compared, as approximate functions differ from run to run: {names}")
     counted = Counter(finding.verdict for finding in findings)
-    out.print(
-        "  " + ", ".join(f"{counted[verdict]} {verdict.value}" for verdict in Verdict if counted[verdict])
+    verdicts = ", ".join(f"{counted[verdict]} {verdict.value}" for verdict in Verdict if counted[verdict])
+    out.print(f"  {verdicts}; {sum(finding.reread for finding in findings)} read by Arrow too")
+    not_reread = Counter(finding.not_reread for finding in findings if finding.not_reread)
+    show.lines(
+        [f"{show.count(n, 'bucket')} not read by Arrow: {show.plain(why)}" for why, n in not_reread.items()]
     )
     if any(finding.wrong for finding in findings):
         out.print(f"  what is wrong was marked STALE; mend it with: mv-assets refresh {view.name}")

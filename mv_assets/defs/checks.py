@@ -93,7 +93,10 @@ def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
     failed = {finding.bucket: finding.reason or "" for finding in findings if finding.failed}
     others = {f.bucket: f.reason or "" for f in findings if not f.wrong and not f.failed and f.reason}
     equal = len(findings) - len(wrong | failed | others)
-    says = f"{equal} of {len(findings)} sampled buckets equal a recomputation"
+    reread = sum(finding.reread for finding in findings)
+    says = (
+        f"{equal} of {len(findings)} sampled buckets equal a recomputation; {reread} were read by Arrow too"
+    )
     if wrong:
         says = f"{_says(view.buckets, wrong, 'wrong')}; they are STALE now and will be computed again"
     elif failed:

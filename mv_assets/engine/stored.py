@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from mv_assets.engine.arrow import ArrowReader
 from mv_assets.engine.columns import Open
 from mv_assets.engine.files import union
-from mv_assets.engine.readers import FolderReader
+from mv_assets.engine.readers import FolderReader, Reader
 from mv_assets.errors import Unreadable
 from mv_assets.state.model import BUCKET, DataFile, PartitionRow
 from mv_assets.tables.listing import Details, Listing
@@ -29,9 +30,12 @@ class StoredReader:
         rows: Mapping[str, PartitionRow],
         files: Mapping[str, Sequence[DataFile]],
         wanted: Iterable[str],
+        *,
+        by_arrow: bool = False,
     ) -> None:
         listing = Listing("the warehouse", "", 0, details=Details(root))
-        self._reader = FolderReader(spark, listing, {*wanted, BUCKET}, open_file, lambda _: {})
+        reader = FolderReader(spark, listing, {*wanted, BUCKET}, open_file, lambda _: {})
+        self._reader: Reader = ArrowReader(spark, reader, listing, open_file) if by_arrow else reader
         self._rows = rows
         self._files = files
 

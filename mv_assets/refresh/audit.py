@@ -12,6 +12,7 @@ from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.outlook import News
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
+from mv_assets.refresh.rereading import Rereading
 from mv_assets.refresh.sights import Seen
 from mv_assets.refresh.watch import Observer
 from mv_assets.state import rules
@@ -77,14 +78,14 @@ class _Audit:
         with self._project.leases.pin(self._view.name) as pinned:
             rows = _with_data(pinned.snapshot)
             asked = chosen(self._view, rows, self._news.seen, most, chance)
-            compared, damage = self._found(rows, asked)
+            compared, damage = self._found(rows, asked, chance)
         sound = [each for each in compared if rows[each.bucket].generation not in damage]
         findings = self._unmoved(rows, [*self._unchanged(sound), *_of_damage(rows.values(), damage)])
         self._quarantine(rows, findings)
         return sorted(findings, key=lambda finding: finding.bucket)
 
     def _found(
-        self, rows: Mapping[int, PartitionRow], asked: Chosen
+        self, rows: Mapping[int, PartitionRow], asked: Chosen, chance: random.Random
     ) -> tuple[list[Finding], dict[str, Damage]]:
         """What comparing says, and which generations are damaged."""
         named = {name for bucket in (*asked.comparable, *asked.others) if (name := rows[bucket].generation)}
@@ -98,6 +99,7 @@ class _Audit:
         for findings in recomputed.findings():
             found += findings
             self._progress(len(found), len(sound))
+        found = Rereading(self._project, self._news.sights, seen, rows).findings(found, chance)
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
             for bucket, why in asked.others.items()

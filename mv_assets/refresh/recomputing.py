@@ -19,10 +19,11 @@ from mv_assets.refresh.damage import Damage, Files, unreadable
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state.model import BUCKET, PartitionRow
+from mv_assets.views.view import View
 
 Compare = Callable[[Sequence[int]], Mapping[int, Compared]]
 Read = Callable[[int], None]
-_NONE = Compared(0, 0, 0)
+NO_ROWS = Compared(0, 0, 0)
 
 
 class Verdict(StrEnum):
@@ -34,18 +35,41 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an audit says of one bucket. `failed`: it can't say more, though nothing is in the way."""
+    """What an audit says of one bucket. `failed`: it can't say more, though nothing is in the way.
+
+    `reread`: its files were read by Arrow too; or why they were not, if that was tried.
+    """
 
     bucket: int
     verdict: Verdict
     rows: int
     reason: str | None = None
     failed: bool = False
+    reread: bool = False
+    not_reread: str | None = None
 
     @property
     def wrong(self) -> bool:
         """Whether what is stored can't be trusted."""
         return self.verdict in (Verdict.DIFFERENT, Verdict.MISSING)
+
+
+def against_stored(
+    view: View, computation: Computation, stored: StoredReader, schema: StructType, buckets: Sequence[int]
+) -> Mapping[int, Compared]:
+    """Compute buckets, and compare them with what is stored; those without any rows are left out."""
+    names = [view.buckets.key(bucket) for bucket in buckets]
+    stored.learn(names)
+    with spark_errors():
+        computed = computation.rows(schema, buckets)
+        columns = StructType([part for part in computed.schema if part.name != BUCKET])
+        return compared(stored.with_buckets(names, columns), computed, view.sql.approximate)
+
+
+def differing(found: Compared) -> str:
+    """How many rows differ."""
+    most = max(found.stored, found.computed)
+    return f"{found.differing} of {most} row{'s' * (most > 1)} differ{'s' * (found.differing == 1)}"
 
 
 class Recomputation:
@@ -85,22 +109,11 @@ class Recomputation:
                 stored = self._project.sources.stored(spark, view.name, keyed, view.sql.columns)
                 most = view.declared.max_buckets_per_run
                 for group in groups.alike:
-                    compare = partial(self._compare, computation, stored, group.schema)
+                    compare = partial(against_stored, view, computation, stored, group.schema)
                     for at in range(0, len(group.buckets), most):
                         yield self._attempt(
                             group.buckets[at : at + most], compare, partial(self._read, stored)
                         )
-
-    def _compare(
-        self, computation: Computation, stored: StoredReader, schema: StructType, buckets: Sequence[int]
-    ) -> Mapping[int, Compared]:
-        view = self._sights.view
-        names = [view.buckets.key(bucket) for bucket in buckets]
-        stored.learn(names)
-        with spark_errors():
-            computed = computation.rows(schema, buckets)
-            columns = StructType([part for part in computed.schema if part.name != BUCKET])
-            return compared(stored.with_buckets(names, columns), computed, view.sql.approximate)
 
     def _read(self, stored: StoredReader, bucket: int) -> None:
         """Read what is stored of a bucket to its end."""
@@ -119,7 +132,7 @@ class Recomputation:
             found = compare(whole)
         except (JobFailed, Unreadable) as error:
             return self._isolate(whole, compare, read, error)
-        return [self._finding(bucket, found.get(bucket, _NONE)) for bucket in whole]
+        return [self._finding(bucket, found.get(bucket, NO_ROWS)) for bucket in whole]
 
     def _isolate(
         self, buckets: Sequence[int], compare: Compare, read: Read, error: JobFailed | Unreadable
@@ -154,10 +167,7 @@ class Recomputation:
     def _finding(self, bucket: int, found: Compared) -> Finding:
         if found.differing == 0:
             return Finding(bucket, Verdict.EQUAL, found.stored)
-        most = max(found.stored, found.computed)
-        rows = f"{found.differing} of {most} row{'s' * (most > 1)}"
-        why = f"{rows} differ{'s' * (found.differing == 1)} from a recomputation"
-        return Finding(bucket, Verdict.DIFFERENT, found.stored, why)
+        return Finding(bucket, Verdict.DIFFERENT, found.stored, f"{differing(found)} from a recomputation")
 
     def _failed(self, bucket: int, error: str) -> Finding:
         why = f"it can't be computed again: {error}"

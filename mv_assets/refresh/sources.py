@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from mv_assets.engine.arrow import by_arrow as read_by_arrow
 from mv_assets.engine.failures import spark_errors
 from mv_assets.engine.readers import Reader, reader_of
 from mv_assets.engine.stored import StoredReader
@@ -41,39 +42,63 @@ class Sources:
         sights: Sights,
         seen: Mapping[int, Seen],
         merging: Mapping[int, tuple[PartitionRow, Addition]] | None = None,
+        *,
+        by_arrow: bool = False,
     ) -> Computation:
         """How to compute some buckets that have files; what it reads stays there until `held` is closed.
 
-        Those of `merging` have the rows they had when they were planned, to which files were added.
+        Those of `merging` have the rows they had when they were planned, to which files were added. What is
+        read `by_arrow` is not read by Spark.
+
+        Raises:
+            Unreadable: it can't be read by Arrow.
+
         """
         view, names = sights.view, sights.base.names
         files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
         sizes = {names[at]: sights.base.sizes[at] for each in seen.values() for at in each.members}
-        time, reader = self._base(held, spark, view, sights.base, list(seen))
+        time, reader = self._base(held, spark, view, sights.base, list(seen), by_arrow=by_arrow)
         added = {bucket: [names[at] for at in each.added] for bucket, (_, each) in (merging or {}).items()}
         stored = self._merged(held, spark, view, [row for row, _ in merging.values()]) if merging else None
         base = Base(sights.base.table, time, reader, files, sizes, added, stored)
         held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
-        return Computation(spark, view, base, self._dimensions(spark, sights))
+        return Computation(spark, view, base, self._dimensions(spark, sights, by_arrow=by_arrow))
 
     def stored(
-        self, spark: SparkSession, view: str, rows: Mapping[str, PartitionRow], wanted: Iterable[str]
+        self,
+        spark: SparkSession,
+        view: str,
+        rows: Mapping[str, PartitionRow],
+        wanted: Iterable[str],
+        *,
+        by_arrow: bool = False,
     ) -> StoredReader:
         """What rows of a view's map name, each by its key."""
         files = self.store.files(view, {row.generation for row in rows.values() if row.generation})
-        return StoredReader(spark, self.warehouse.root, self.warehouse.open, rows, files, wanted)
+        root, open_file = self.warehouse.root, self.warehouse.open
+        return StoredReader(spark, root, open_file, rows, files, wanted, by_arrow=by_arrow)
+
+    def _table(self, spark: SparkSession, listing: Listing, view: View, *time: str, by_arrow: bool) -> Reader:
+        name, sql = listing.table, view.sql
+        wanted = [*sql.used.get(name, ()), *time]
+        reader = reader_of(spark, self.tables[name], listing, wanted, sql.mentioned.get(name, ()))
+        return read_by_arrow(spark, self.tables[name], listing, reader) if by_arrow else reader
 
     def _base(
-        self, held: ExitStack, spark: SparkSession, view: View, listing: Listing, buckets: Sequence[int]
+        self,
+        held: ExitStack,
+        spark: SparkSession,
+        view: View,
+        listing: Listing,
+        buckets: Sequence[int],
+        *,
+        by_arrow: bool,
     ) -> tuple[TimeColumn, Reader]:
         name = listing.table
         if name in self.catalog.tables:
             declared = self.catalog.tables[name]
             time = TimeColumn(declared.time_column or "", declared.time_unit)
-            wanted = [*view.sql.used.get(name, ()), time.name]
-            return time, reader_of(
-                spark, self.tables[name], listing, wanted, view.sql.mentioned.get(name, ())
-            )
+            return time, self._table(spark, listing, view, time.name, by_arrow=by_arrow)
         upstream = self.catalog.views[name]
         time = TimeColumn(upstream.declared.time_column)
         wanted = [*view.sql.used.get(name, ()), *view.sql.mentioned.get(name, ()), time.name]
@@ -82,7 +107,7 @@ class Sources:
         content = dict(zip(listing.names, listing.crcs, strict=True))
         keyed = {upstream.buckets.key(row.bucket): row for row in rows}
         as_listed = {key: row for key, row in keyed.items() if row.content == content.get(key)}
-        return time, self.stored(spark, name, as_listed, wanted)
+        return time, self.stored(spark, name, as_listed, wanted, by_arrow=by_arrow)
 
     def _merged(
         self, held: ExitStack, spark: SparkSession, view: View, rows: Sequence[PartitionRow]
@@ -99,11 +124,9 @@ class Sources:
         found.learn(list(keyed))
         return found
 
-    def _dimensions(self, spark: SparkSession, sights: Sights) -> Iterator[Dimension]:
+    def _dimensions(self, spark: SparkSession, sights: Sights, *, by_arrow: bool) -> Iterator[Dimension]:
         for name, listing in sights.dimensions.items():
-            sql = sights.view.sql
-            wanted, mentioned = sql.used.get(name, frozenset()), sql.mentioned.get(name, frozenset())
-            reader = reader_of(spark, self.tables[name], listing, wanted, mentioned)
+            reader = self._table(spark, listing, sights.view, by_arrow=by_arrow)
             yield Dimension(name, reader, listing.names, sum(listing.sizes))
 
 

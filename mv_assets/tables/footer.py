@@ -193,19 +193,20 @@ def _times(file: pq.ParquetFile, column: _Column) -> Iterator[pa.Array]:
 
 def _refuse_moved(found: Range, column: _Column, said: Mapping[bytes, bytes] | None) -> None:
     before, limit = _MOVED_DAYS if column.unit == "d" else _MOVED
-    if found[0] < limit and column.moved and _in_old_calendar(said or {}, column):
+    if found[0] < limit and column.moved and in_old_calendar(said or {}, int96=column.signless):
         raise Unusable(
             f"its time column {column.name} has times before {before} in Spark's old calendar, which Spark "
             "moves when it reads them; rewrite it with Spark 3 or newer"
         )
 
 
-def _in_old_calendar(said: Mapping[bytes, bytes], column: _Column) -> bool:
+def in_old_calendar(said: Mapping[bytes, bytes], *, int96: bool = False) -> bool:
+    """Whether a file's own words make Spark move its times."""
     version = re.match(rb"(\d+)\.(\d+)", said.get(_SPARK, b""))
     if version is None:
         # Nor does Spark believe the rest then.
         return False
-    since, key = _OLD_INT96 if column.signless else _OLD
+    since, key = _OLD_INT96 if int96 else _OLD
     return key in said or (int(version[1]), int(version[2])) < since
 
 

@@ -112,7 +112,7 @@ def of_footer(source: pa.NativeFile, time: TimeColumn, field_id: int | None = No
         fields = list(pq.ParquetFile(source).schema_arrow)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Unusable(f"it can't be read as Parquet ({short(error)})") from error
-    ids = {number: part.name for part in fields if (number := _field_id(part)) is not None}
+    ids = {number: part.name for part in fields if (number := id_of(part)) is not None}
     if field_id is not None and not ids:
         raise Unusable("the table does not state its time range, and the file has no field ids to find it by")
     inside = named([part.name for part in fields], time.name) if field_id is None else ids.get(field_id)
@@ -122,7 +122,8 @@ def of_footer(source: pa.NativeFile, time: TimeColumn, field_id: int | None = No
     return extent(source, TimeColumn(inside, time.unit))
 
 
-def _field_id(part: pa.Field) -> int | None:
+def id_of(part: pa.Field) -> int | None:
+    """The id of a file's column, if it has one."""
     value = (part.metadata or {}).get(b"PARQUET:field_id")
     return None if value is None else int(value)
 

@@ -44,16 +44,18 @@ def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path, com
     out, _ = commands.run(project, "audit", "hourly", "--all")
     assert "equal  2024-01-01 to 2024-01-02  2 buckets, 4 rows" in out
     assert "differ from run to run: middle" in out
-    assert "2 equal" in out
+    assert "2 equal; 2 read by Arrow too" in out
     (path,) = (project.parent / "warehouse").rglob("*.parquet")
     path.unlink()
     found = json.loads(commands.run(project, "audit", "hourly", "--sample", "1", "--json", code=1)[0])
     name = path.relative_to(project.parent / "warehouse")
     reason = f"generation file {name} is missing"
     wrong = {"verdict": "missing", "rows": 2, "reason": reason}
+    wrong |= {"read_by_arrow": False, "not_read_by_arrow": None}
     assert found == {
         "view": "hourly",
         "not_compared": ["middle"],
+        "read_by_arrow": 0,
         "buckets": [{"bucket": "2024-01-01", **wrong}, {"bucket": "2024-01-02", **wrong}],
     }
     (view,) = json.loads(commands.run(project, "status", "--json")[0])["views"]

@@ -214,7 +214,10 @@ def delta(root: Path, mode: str) -> Put:
         log.column(part.name, _logged(part.type, numbers), (number, physical[part.name]))
         for number, part in enumerate(SCHEMA, 1)
     ]
-    settings = {"delta__columnMapping__mode": mode, "delta__columnMapping__maxColumnId": "999"}
+    settings: dict[str, Any] = {
+        "delta__columnMapping__mode": mode,
+        "delta__columnMapping__maxColumnId": "999",
+    }
     log.commit(root, log.protocol("columnMapping"), log.metadata(*fields, **settings))
     written = count()
 

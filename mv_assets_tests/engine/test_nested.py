@@ -16,6 +16,9 @@ from mv_assets.engine import files
 from mv_assets.project import MaterializedView
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.route.eligibility import Freshness
+from mv_assets.refresh.audit import audit
+from mv_assets.refresh.recomputing import Finding
+from mv_assets.views import view as definitions
 from mv_assets_tests.engine import nested
 from mv_assets_tests.engine.works import Works, daily
 from mv_assets_tests.lake import view
@@ -101,6 +104,7 @@ def nothing(_spark: object) -> None:
     """What a session would be told."""
 
 
+WHOLE = view("whole", sql=nested.QUERIES["whole"][0], time_column="at")
 FIELDS = view("fields", sql=nested.QUERIES["fields"][0], time_column="at")
 
 
@@ -146,3 +150,56 @@ def test_columns_that_changed_names_and_types_beside_partitions(works: Make, cat
         ("a/b", 2, None, "was", "bigint"),
         (None, 2**40, "new", None, "bigint"),
     ]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_arrow_reads_the_same_of_every_kind_and_depth(filled: Make, kind: str) -> None:
+    lake = filled(kind, *(each for each in views() if not each.name.startswith("select")))
+    lake.run()
+    for name in lake.catalog.views:
+        assert [(each.verdict, each.reread) for each in audited(lake, name)] == [("equal", True)] * 2
+
+
+def audited(lake: Works, name: str = "fields") -> list[Finding]:
+    return audit(lake.open(), lake.catalog.view(name), None)
+
+
+@pytest.fixture
+def pruned(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Spark as it is by itself: it reads some fields of a column only, and loses the column's id."""
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_whole", identity)
+        patch.setattr(files, "read_whole_columns", nothing)
+        yield patch
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [("iceberg 2", 6), ("delta id", 5)])
+def test_an_audit_finds_what_spark_reads_wrong_each_time(
+    filled: Make, pruned: pytest.MonkeyPatch, kind: str, wrong: int
+) -> None:
+    lake = filled(kind, FIELDS)
+    lake.run()
+    assert lake.stored("fields")["c0"].null_count == 12
+    found = audited(lake)
+    assert [each.verdict for each in found] == ["different"] * 2
+    says = (
+        f"{wrong} of 6 rows differ from a recomputation of what Arrow reads, though not of what Spark reads"
+    )
+    assert all(str(each.reason).startswith(says) for each in found)
+    pruned.undo()
+    lake.run()
+    lake.check()
+    assert [(each.verdict, each.reread) for each in audited(lake)] == [("equal", True)] * 2
+
+
+def test_buckets_of_before_are_computed_again(filled: Make, pruned: pytest.MonkeyPatch) -> None:
+    pruned.setattr(definitions, "INSIDE_FORMAT", definitions.ENGINE_FORMAT)
+    lake = filled("iceberg 2", FIELDS, WHOLE)
+    lake.run()
+    kept = lake.snapshot("whole").rows
+    pruned.undo()
+    lake.declare(FIELDS, WHOLE)
+    assert lake.outcomes("fields") == {0: "committed", 1: "committed"}
+    assert lake.outcomes("whole") == {}
+    assert lake.snapshot("whole").rows == kept
+    lake.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from mv_assets.refresh.refresher import Refresher
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import load
+from mv_assets_tests.engine import nested
+from mv_assets_tests.modelled import DAY
 
 SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(fare) AS fare FROM trips GROUP BY ALL"
 DAYS = """
@@ -135,3 +138,64 @@ def test_arguments_that_mean_nothing_are_refused(
         mv_assets.sql(spark, "DELETE FROM trips", project)
     monkeypatch.setenv("MV_ASSETS_PROJECT", str(project))
     assert mv_assets.sql(spark, text).collect()[0].n == 75
+
+
+@pytest.fixture
+def by_id(tmp_path: Path) -> Iterator[Path]:
+    """Two days in an Iceberg table, and a dimension in a Delta table whose columns are found by id too."""
+    with nested.catalog(tmp_path) as catalog:
+        events = nested.iceberg(catalog, tmp_path / "events", 2)
+        put = nested.delta(tmp_path / "d", "id")
+        for number in range(2):
+            events.append(nested.rows(number))
+            put(nested.rows(number))
+        tables = [
+            {"name": "events", "path": "events", "format": "iceberg", "time_column": "at"},
+            {"name": "d", "path": "d", "format": "delta"},
+        ]
+        view = {"name": "v", "base": "events", "dimensions": ["d"], "sql": JOINED, "time_column": "at"}
+        declared = {
+            "state": "sqlite:///state.db",
+            "warehouse": "warehouse",
+            "tables": [{**table, "settle": "0s"} for table in tables],
+            "views": [{**view, "bucket": "1d", "start": "1970-01-01"}],
+        }
+        file = tmp_path / "project.yaml"
+        file.write_text(yaml.safe_dump(declared))
+        yield file
+
+
+JOINED = "SELECT e.at, e.s.x, get(d.l, 1).x AS y FROM events e JOIN d ON e.s.x = d.s.x AND d.k IS NOT NULL"
+
+
+@pytest.mark.parametrize("zone", ["Etc/UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("freshness", ["strict", "off"])
+def test_fields_of_columns_that_are_found_by_id(
+    by_id: Path, engine: Engine, spark: SparkSession, freshness: str, zone: str
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", zone)
+
+    def asked(text: str) -> list[tuple[object, ...]]:
+        return sorted(map(tuple, mv_assets.sql(spark, text, by_id, freshness).collect()))
+
+    assert asked("SELECT sum(s.x) AS n FROM events") == [(8 + 28,)]
+    assert asked("SELECT count(*) AS n FROM events WHERE s.x >= 10") == [(2,)]
+    assert asked("SELECT s.x, count(*) AS n FROM events WHERE s.x < 10 GROUP BY 1") == [
+        (0, 1),
+        (1, 1),
+        (7, 2),
+    ]
+    assert asked(f"SELECT x, y FROM ({JOINED}) WHERE x <> 7") == [(0, 100), (1, 101), (10, 110), (11, 111)]
+    if zone == "Etc/UTC":
+        assert refreshed(by_id, engine) == {0, 1}
+        assert asked("SELECT x, y FROM v WHERE x <> 7") == [(0, 100), (1, 101), (10, 110), (11, 111)]
+
+
+def refreshed(file: Path, engine: Engine) -> set[int]:
+    """The days of a project's view that a refresh made VALID."""
+    catalog, store = load(file, schemas=True), Store(f"sqlite:///{file.parent}/state.db")
+    manager = PartitionManager(store, clock=clock, who="test")
+    [report] = Refresher(open_project(catalog, store, manager, engine, clock)).run(None)
+    assert report.error is None
+    store.close()
+    return {bucket // DAY for bucket, result in report.results.items() if result.outcome == "committed"}

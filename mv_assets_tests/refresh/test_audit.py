@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mv_assets.engine import arrow
 from mv_assets.errors import NotInForce, WarehouseUnusable
+from mv_assets.refresh import rereading
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.recomputing import Finding
 from mv_assets.state.model import BUCKET
@@ -546,3 +548,63 @@ def test_a_definition_that_is_not_in_force_is_refused(refinery: Refineries) -> N
     lake.declare(view(sql=HOURLY.replace("count(*)", "count(x)")))
     with pytest.raises(NotInForce):
         found(lake)
+
+
+# What is read a second way
+
+
+def reread(lake: Refinery, name: str = "v", **given: Any) -> dict[int, bool | str | None]:
+    """An audit; of each day whether Arrow read it too, or why not."""
+    return {each.bucket // DAY: each.reread or each.not_reread for each in found(lake, name, **given)}
+
+
+def test_rows_of_every_type_are_the_same_to_arrow(refinery: Refineries) -> None:
+    lake = refinery(raw_view(), view("sums", sql=SUMS))
+    fill(lake, 0, 1)
+    lake.run()
+    assert reread(lake) == reread(lake, "sums") == {0: True, 1: True}
+
+
+def test_a_view_on_a_view_and_a_dimension_are_read_by_arrow_too(refinery: Refineries) -> None:
+    joined = HOURLY.replace("count(*) AS n FROM events", "label, count(*) AS n FROM events JOIN z USING (x)")
+    daily = "SELECT date_trunc('day', hour) AS hour, sum(n) AS n FROM v GROUP BY ALL"
+    lake = refinery(view(sql=joined, dimensions=["z"]), view("daily", base="v", sql=daily), dimensions=["z"])
+    pq.write_table(pa.table({"x": [0, 1], "label": ["zero", None]}), lake.folder / "z" / "z.parquet")
+    lake.days(0, 1)
+    lake.run()
+    assert reread(lake) == reread(lake, "daily") == {0: True, 1: True}
+
+
+def test_as_many_buckets_are_reread_as_fit_and_larger_ones_say_so(
+    refinery: Refineries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = refinery()
+    lake.days(*range(5))
+    lake.run()
+    sizes = [path.stat().st_size for path in (lake.folder / "events").iterdir()]
+    monkeypatch.setattr(rereading, "MOST", 3)
+    sample = reread(lake, chance=random.Random(1))
+    assert sample[4] is True
+    assert sorted(sample.values(), key=str) == [None, None, True, True, True]
+    monkeypatch.setattr(rereading, "LARGEST", max(sizes) + 1)
+    assert reread(lake) == {4: True} | dict.fromkeys(range(4))
+    monkeypatch.setattr(rereading, "LARGEST", 1)
+    assert reread(lake, most=1) == {4: "more than 0 MB of files"}
+    monkeypatch.undo()
+    monkeypatch.setattr(arrow, "LARGEST", 1)
+    assert reread(lake, most=1) == {4: "its rows take more than 0 MB in memory"}
+
+
+def test_a_file_that_arrow_can_not_open_costs_no_other_bucket_its_reading(refinery: Refineries) -> None:
+    lake = refinery()
+    lake.days(0, 1)
+    lake.run()
+    away = lake.folder / "events" / "day-0.parquet"
+
+    def gone() -> None:
+        away.rename(lake.folder / "away")
+
+    (changed, equal) = found(lake, progress=during(gone))
+    (lake.folder / "away").rename(away)
+    assert (changed.verdict, changed.reason) == ("not comparable", "its inputs changed while it was audited")
+    assert (equal.verdict, equal.reread) == ("equal", True)

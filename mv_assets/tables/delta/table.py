@@ -172,7 +172,7 @@ class DeltaGlance:
             time, field_id = self._time_in_files()
 
             def read(file: Active) -> Extent:
-                with self._source(file.name) as source:
+                with self.source(file.name) as source:
                     return lakehouse.of_footer(source, time, field_id)
 
             how = f"{time} {field_id}"
@@ -235,7 +235,8 @@ class DeltaGlance:
         name = lakehouse.named(self.columns.types, time.name) or time.name
         return TimeColumn(self.columns.logged(name), time.unit), self.columns.field_ids.get(name)
 
-    def _source(self, name: str) -> pa.NativeFile:
+    def source(self, name: str) -> pa.NativeFile:
+        """A listed file, opened."""
         if _ABSOLUTE.match(name):
             filesystem, path = fs.FileSystem.from_uri(name)
             return filesystem.open_input_file(path)

@@ -235,6 +235,11 @@ class IcebergGlance:
         root, plain = _plain(self.opened.location()).rstrip("/") + "/", _plain(path)
         return plain.removeprefix(root) if plain.startswith(root) else path
 
+    def source(self, path: str) -> pa.NativeFile:
+        """A listed file, opened."""
+        opened = self.opened.io.new_input(path).open()
+        return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+
     def _read(self, file: DataFile, time: IcebergTime | None) -> Extent:
         if time is None:
             raise Unusable("a dimension's files are not read")
@@ -242,8 +247,7 @@ class IcebergGlance:
             raise Unusable(
                 f"the table does not state its time range, and it is {file.file_format.value}, not Parquet"
             )
-        with self.opened.io.new_input(file.file_path).open() as opened:
-            source = opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+        with self.source(file.file_path) as source:
             found = lakehouse.of_footer(source, time.column, time.field_id)
         if time.has_default and found.range is None:
             raise Unusable(f"it is older than the default value of its time column {time.column.name}")

@@ -1,0 +1,88 @@
+"""Files as Arrow reads them have the rows that Spark reads of them, or it is said why they were not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from mv_assets.refresh.audit import audit
+from mv_assets.refresh.recomputing import Finding
+from mv_assets_tests.engine.works import Works
+from mv_assets_tests.lake import day, through, view
+
+Make = Callable[..., Works]
+
+
+def found(lake: Works, name: str = "v") -> list[Finding]:
+    return audit(lake.open(), lake.catalog.view(name), None)
+
+
+def test_files_that_differ_are_the_same_to_arrow(works: Make) -> None:
+    """In their types, in what they have at all, and in what their folders' names give them."""
+    columns = "at, i, f, st, m, few, zone, d"
+    lake = works(view(sql=f"SELECT {columns} FROM events", time_column="at"))
+    st, wide = pa.struct({"p": pa.int32()}), pa.struct({"q": pa.string(), "p": pa.int64()})
+    times = [[day(0)], [through(0)[1], None]]
+    one = {
+        "at": pa.array(times[0], pa.timestamp("ms", "UTC")),
+        "i": pa.array([2**32 - 1], pa.uint32()),
+        "f": pa.array([1 / 3], pa.float32()),
+        "st": pa.array([{"p": 1}], st),
+        "m": pa.array([[("a", {"p": 1})]], pa.map_(pa.string(), st)),
+        "few": pa.array(["x"]).dictionary_encode(),
+    }
+    other = {
+        "AT": pa.array(times[1], pa.timestamp("us", "UTC")),
+        "i": pa.array([2**40, None]),
+        "f": pa.array([float("nan"), -0.0]),
+        "st": pa.array([{"p": 2**40, "q": "x"}, None], wide),
+        "m": pa.array([None, [("b", None)]], pa.map_(pa.string(), wide)),
+        "more": pa.array([1, 2]),
+    }
+    lake.put("zone=7/d=2024-02-29/one.parquet", pa.table(one))
+    lake.put("zone=8/d=__HIVE_DEFAULT_PARTITION__/other.parquet", pa.table(other))
+    lake.run()
+    assert [(each.verdict, each.rows, each.reread, each.not_reread) for each in found(lake)] == [
+        ("equal", 2, True, None)
+    ]
+
+
+OLD = {"org.apache.spark.version": "2.4.8"}
+ONLY_SPARK: dict[str, tuple[pa.Table, dict[str, Any], str]] = {
+    "int96": (
+        pa.table({"x": pa.array([day(0).replace(tzinfo=None)], pa.timestamp("us"))}),
+        {"use_deprecated_int96_timestamps": True},
+        "is timestamp[ns] to Arrow",
+    ),
+    "calendar": (
+        pa.table({"x": pa.array([date(1, 1, 1)])}, metadata=OLD),
+        {},
+        "its times are in Spark's old calendar",
+    ),
+    "spelling": (
+        pa.table({"x": pa.array([{"Y": 1}], pa.struct({"Y": pa.int64()}))}),
+        {},
+        "column x is struct<Y: int64> to Arrow",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ONLY_SPARK)
+def test_what_only_spark_reads_is_said_and_is_no_difference(works: Make, kind: str) -> None:
+    """Of a field that files spell otherwise, Arrow would give nulls."""
+    rows, options, why = ONLY_SPARK[kind]
+    lake = works(view(sql="SELECT at, x FROM events", time_column="at"))
+    times = pa.array([through(0)[1]], pa.timestamp("us", "UTC"))
+    lake.put("a.parquet", rows.append_column("at", times), **options)
+    if kind == "spelling":
+        small = pa.array([{"y": 1}], pa.struct({"y": pa.int64()}))
+        lake.put("A.parquet", pa.table({"x": small, "at": pa.array([day(0)], times.type)}))
+    lake.run()
+    [finding] = found(lake)
+    assert (finding.verdict, finding.reread) == ("equal", False)
+    assert why in str(finding.not_reread)
+    assert "a.parquet" in str(finding.not_reread)
