@@ -40,10 +40,23 @@ class Knowledge:
         self.schemas: Schemas = Memory()
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
-        """A table's columns and their types, at least those that the query mentions and a file has."""
-        mentioned = statement.mentioned
-        key = table, present.version(table), mentioned
-        return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
+        """A table's columns and their types, as far as a few files tell; or many, where they were searched."""
+        key = table, present.version(table), statement.mentioned
+        return self._columns.get(key, lambda: self._project.tables[table].columns(statement.mentioned) or {})
+
+    def searched(self, statement: Statement, present: Present) -> bool:
+        """Look for what the query mentions in as many files as can be; whether that found more columns.
+
+        Most of what a query mentions is no column: where all is known, nobody would want to wait for it.
+        """
+        more = False
+        for table in (name for name in statement.names if name in self._project.catalog.tables):
+            before, mentioned = self.columns(table, statement, present), statement.mentioned
+            found = self._project.tables[table].columns(mentioned, everywhere=True) or {}
+            if found.keys() - before.keys():
+                self._columns.put((table, present.version(table), mentioned), before | found)
+                more = True
+        return more
 
     def needed(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""

@@ -23,7 +23,11 @@ class Memory(Generic[K, V]):
             return self._known[key]
         except KeyError:
             found = find()
+        self.put(key, found)
+        return found
+
+    def put(self, key: K, found: V) -> None:
+        """Know something under the key from now on."""
         while len(self._known) >= self._most:
             self._known.pop(next(iter(self._known)), None)
         self._known[key] = found
-        return found
