@@ -303,6 +303,34 @@ class JobFailed(MvError):
         self.everywhere = everywhere
 
 
+class ReadFailed(JobFailed):
+    """A file can't be read, or not as what the others are."""
+
+
+class FileInTheWay(ReadFailed):
+    """A query reads a file that can't be read; other queries need not."""
+
+    def __init__(self, why: str, table: str, span: tuple[str, str] | None, views: Sequence[str]) -> None:
+        held = f"which time of table {table} it holds is not known, so that a query of any time reads it"
+        ways = ["mend it or take it away"]
+        if span is not None:
+            held = f"it holds {span[0]} to {span[1]} of table {table}"
+            ways.append("ask for a time without it")
+        if views:
+            ways.append(f"ask {' and '.join(views)} by name with freshness `stored`")
+        super().__init__(f"{why}; {held}: {', or '.join(ways)}")
+
+
+class NothingStored(MvError):
+    """A view of which nothing was ever committed was asked for what is."""
+
+    def __init__(self, view: str) -> None:
+        super().__init__(
+            f"nothing of view {view} was ever computed as it is declared now, so that nothing is stored; "
+            f"compute it first: `mv-assets refresh {view}`"
+        )
+
+
 class WarehouseUnusable(MvError):
     """The folder of the views' data can't be written, read or cleaned."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from mv_assets.cli.terminal import usable
+from mv_assets.engine.interrupts import ignored
 from mv_assets.errors import BucketError, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 
@@ -29,6 +30,12 @@ _COMMANDS = {
     "project": "Check the project file, or print its JSON schema for editors.",
     "demo": "Let something happen to the demo's files, and watch the views follow.",
     "dev": "Start Dagster's UI and daemon and a warm Spark; Ctrl-C stops them all.",
+}
+# What an interrupted command leaves behind.
+_INTERRUPTED = {
+    "refresh": "; what was committed stays, and another refresh goes on from there",
+    "audit": "; another audit begins anew",
+    "gc": "; another gc goes on from there",
 }
 
 
@@ -62,6 +69,11 @@ class _Commands(click.Group):
             # A project has a line for each of its mistakes; nothing else has more than one.
             click.echo(str(error) if isinstance(error, ProjectError) else printable(str(error)), err=True)
             ctx.exit(2 if isinstance(error, ProjectError | Refused | BucketError) else 1)
+        except KeyboardInterrupt:
+            # Once is enough: all that is left is to go.
+            ignored()
+            click.echo(f"interrupted{_INTERRUPTED.get(str(ctx.invoked_subcommand), '')}", err=True)
+            ctx.exit(1)
 
 
 _EXAMPLES = """\b

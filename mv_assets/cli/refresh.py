@@ -66,13 +66,7 @@ def refresh(
         project = open_project(catalog, store, manager, spark, clock)
         scope = Scope.of(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
         watched = Refresher(project, scope, progress=_Bar(shown), observer=observer(shown))
-        try:
-            reports = watched.run(names)
-        except KeyboardInterrupt:
-            click.echo(
-                "interrupted; what was committed stays, and another refresh goes on from there", err=True
-            )
-            ctx.exit(1)
+        reports = watched.run(names)
         watermarks = {name: iso(store.pulse(name).header.watermark) for name in store.views()}
     if as_json:
         print_json({"views": [_json(report) for report in reports]})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mv_assets.errors import EngineUnavailable, JobFailed, OutOfSpace, Unreadable
+from mv_assets.errors import EngineUnavailable, JobFailed, OutOfSpace, ReadFailed, Unreadable
 
 _LONGEST = 600
 _CALL = re.compile(r"An error occurred while calling [\w.$]+\.?\s*:?\s*")
@@ -32,6 +32,7 @@ _GONE = (
     "StatusCode.UNAVAILABLE",
     "Answer from Java side is empty",
 )
+_UNREADABLE_CONDITIONS = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
 _GONE_CONDITIONS = ("INVALID_HANDLE.SESSION", "SESSION_", "NO_ACTIVE_SESSION", "JAVA_GATEWAY_EXITED")
 
 
@@ -41,6 +42,7 @@ def spark_errors() -> Iterator[None]:
 
     Raises:
         JobFailed: the work can't be done; another part of it perhaps can.
+        ReadFailed: it is a file that can't be read.
         EngineUnavailable: nothing can be done with this Spark.
         OutOfSpace: it has no room for what it writes.
 
@@ -51,7 +53,7 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        raise JobFailed(str(error)) from error
+        raise ReadFailed(str(error)) from error
     except (Py4JNetworkError, ConnectionError) as error:
         raise EngineUnavailable(in_short(error)) from error
     except (PySparkException, Py4JError) as error:
@@ -64,7 +66,15 @@ def spark_errors() -> Iterator[None]:
             raise EngineUnavailable(why) from error
         if (full := _NO_SPACE.search(str(error))) is not None:
             raise OutOfSpace(full[1]) from error
+        if (condition_of(error) or "").startswith(_UNREADABLE_CONDITIONS):
+            raise ReadFailed(why) from error
         raise JobFailed(why, everywhere=isinstance(error, AnalysisException)) from error
+
+
+def names_no_column(failed: BaseException) -> bool:
+    """Whether Spark knows no column of a name in the query."""
+    cause = failed.__cause__
+    return cause is not None and (condition_of(cause) or "").startswith("UNRESOLVED_COLUMN")
 
 
 def condition_of(error: BaseException) -> str | None:

@@ -124,7 +124,7 @@ class Engine:
         self.check()
         if self._spark is None:
             raise EngineUnavailable("it was stopped")
-        _be_quiet(self._spark)
+        _give_up_early(self._spark)
         with spark_errors():
             _refuse({key: self._spark.conf.get(key, None) or "false" for key in _REFUSED})
         return self._spark
@@ -138,6 +138,7 @@ class Engine:
         return self._ready()
 
     def _ready(self) -> SparkSession:
+        _be_quiet()
         try:
             with spark_errors():
                 self._spark = self._spark or self.start(self.declared)
@@ -163,7 +164,7 @@ class Engine:
     def _new(self, spark: SparkSession) -> SparkSession:
         own = new_session(spark)
         self._made.add(own)
-        _be_quiet(own)
+        _give_up_early(own)
         _configure(own, self.declared.conf)
         return own
 
@@ -188,10 +189,14 @@ class Engine:
         self._free.clear()
 
 
-def _be_quiet(spark: SparkSession) -> None:
-    """No trace of every failed query on the terminal, and no ten minutes of waiting for a lost server."""
+def _be_quiet() -> None:
+    """No trace of every failed query on the terminal."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _give_up_early(spark: SparkSession) -> None:
+    """No ten minutes of waiting for a lost server."""
     if is_client(spark):
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mv_assets.engine.interrupts import deferred, listening
 from mv_assets.engine.proxies import LOCAL, direct
 from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.project import Spark
@@ -100,7 +101,9 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
         )
         with tempfile.TemporaryFile() as said:
             try:
-                gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
+                # Java would stay for ever if nobody came to meet it.
+                with deferred():
+                    gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
             except OSError as error:
                 raise EngineUnavailable(str(error)) from error
             except PySparkRuntimeError as error:
@@ -110,7 +113,9 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("mv_assets")
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    # The handler that pyspark leaves behind would talk to Spark in the middle of what it interrupts.
+    with listening():
+        return builder.getOrCreate()
 
 
 def unstarted(said: Iterable[str], log: Path | None = None) -> EngineUnavailable:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from mv_assets.engine.failures import spark_errors
+from mv_assets.buckets import iso
+from mv_assets.engine.failures import names_no_column, spark_errors
 from mv_assets.engine.keeping import kept
-from mv_assets.errors import JobFailed, LeaseExpired, QueryRefused, SourceMoving
+from mv_assets.errors import (
+    FileInTheWay,
+    JobFailed,
+    LeaseExpired,
+    QueryRefused,
+    ReadFailed,
+    SourceMoving,
+)
 from mv_assets.query.execute.planner import Planned, Planner
 from mv_assets.query.execute.served import Served
 from mv_assets.query.match.statement import Statement, statement_of
@@ -64,7 +73,14 @@ class Answers:
         """What the answer would be made from."""
         statement = self._statement(question)
         with self._session(spark) as own, ExitStack() as held:
-            return self._planned(question, statement, self.pinned(held), own, held).served
+            pinned = self.pinned(held)
+            try:
+                with self._advised(statement, pinned):
+                    return self._planned(question, statement, pinned, own, held).served
+            except JobFailed as failed:
+                if not self._searched(failed, statement, pinned):
+                    raise
+                return self._planned(question, statement, self.pinned(held), own, held).served
 
     def pinned(self, held: ExitStack) -> Pinned:
         """The tables and maps as they are from now until `held` is closed."""
@@ -100,11 +116,14 @@ class Answers:
         pinned = self.pinned(held)
         planned: Planned | None = None
         try:
-            planned = self._planned(question, statement, pinned, spark, held)
-            with spark_errors():
-                frame = kept(planned.frame)
+            with self._advised(statement, pinned):
+                planned = self._planned(question, statement, pinned, spark, held)
+                with spark_errors():
+                    frame = kept(planned.frame)
         except (JobFailed, NotPlain) as failed:
             _refuse_moved(pinned)
+            if self._searched(failed, statement, pinned):
+                return self._once(question, statement, spark, held)
             if question.freshness is Freshness.OFF or not self._on_base_tables(statement):
                 raise
             # What the views could not answer the base table may, and if not, it says why.
@@ -115,6 +134,30 @@ class Answers:
             )
         _refuse_moved(pinned)
         return Answer(frame, planned.served)
+
+    def _searched(self, failed: Exception, statement: Statement, pinned: Pinned) -> bool:
+        """Whether it failed by a column that only few files have, and that is known now."""
+        return names_no_column(failed) and self._cache.searched(statement, pinned)
+
+    @contextmanager
+    def _advised(self, statement: Statement, pinned: Pinned) -> Iterator[None]:
+        """One file that can't be read is no reason to be left without any answer: say what is one."""
+        try:
+            yield
+        except ReadFailed as failed:
+            file = pinned.named_in(str(failed))
+            if file is None:
+                raise
+            span = pinned.span(*file)
+            told = None if span is None else (iso(span[0]), iso(span[1]))
+            raise FileInTheWay(str(failed), file[0], told, self._stored_instead(statement)) from failed
+
+    def _stored_instead(self, statement: Statement) -> list[str]:
+        """The views that were asked, or might be in place of a base table."""
+        catalog, names = self._project.catalog, statement.names
+        if len(names) > 1 or names[0] in catalog.views:
+            return names if all(name in catalog.views for name in names) else []
+        return [view.name for view in self._cache.candidates(names[0])][:1]
 
     def _on_base_tables(self, statement: Statement) -> bool:
         return all(name in self._project.catalog.tables for name in statement.names)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from mv_assets.engine.files import quoted
-from mv_assets.errors import NotValid
+from mv_assets.errors import NothingStored, NotValid
 from mv_assets.query.execute.relations import Files, Relations, alike
-from mv_assets.query.match.spans import AFTER, BEFORE, Span, Spans, common, joined, without
+from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span, Spans, common, joined, without
 from mv_assets.query.match.statement import statement_of
 from mv_assets.query.route.eligibility import Eligibility, Rows, spans_of
 from mv_assets.query.route.pinned import Pinned
@@ -45,9 +45,17 @@ class ViewRelations:
         self._relations = relations
 
     def stored(self, view: View, span: Span) -> ViewRelation:
-        """What was last committed, as it is."""
+        """What was last committed, as it is.
+
+        Raises:
+            NothingStored: nothing ever was.
+
+        """
         snapshot = self._pinned.snapshot(view.name)
         rows = {} if snapshot is None else _committed(view, snapshot, span)
+        # What was read of the map is perhaps only a window of it.
+        if not rows and (snapshot is None or not _committed(view, self._store.snapshot(view.name), EVER)):
+            raise NothingStored(view.name)
         stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
         # Nothing else tells the types of no rows.
         frame = self._computed(view, ())[0] if stored is None else stored.frame

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from urllib.parse import unquote
 
 from mv_assets.buckets import Buckets
 from mv_assets.errors import UnknownView
 from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.state.model import Snapshot
-from mv_assets.tables.listing import Glance, Listing, relisted, replaced
+from mv_assets.tables.listing import ALWAYS, Glance, Listing, relisted, replaced
+from mv_assets.wording import printable
 
 # The last map that was read of each view, and its window.
 Maps = dict[str, tuple[Span, Snapshot]]
@@ -73,6 +75,27 @@ class Pinned:
     def note(self, table: str, files: set[str]) -> None:
         """Remember files that are read for the answer."""
         self._read.setdefault(table, set()).update(files)
+
+    def named_in(self, said: str) -> tuple[str, str] | None:
+        """The file that is read for the answer and that an error speaks of: its table and its name."""
+        said = unquote(said)
+        found = [
+            (table, name)
+            for table, files in self._read.items()
+            for name in files
+            if printable(name) in said or self.listing(table).path(name) in said
+        ]
+        # One name may be the end of another.
+        return max(found, key=lambda each: len(each[1]), default=None)
+
+    def span(self, table: str, file: str) -> Span | None:
+        """From the first to the last time of a file, if that is known, and not any."""
+        listing = self.listing(table)
+        if file not in listing.names:
+            return None
+        at = listing.names.index(file)
+        found = listing.starts[at], listing.ends[at]
+        return None if found == ALWAYS else found
 
     def changed(self) -> tuple[str, str] | None:
         """A file that was read and is no longer the one that was listed: its table and its name."""

@@ -35,10 +35,14 @@ class Cache(Generic[K, V]):
             return self._known[key]
         except KeyError:
             found = find()
+        self.put(key, found)
+        return found
+
+    def put(self, key: K, found: V) -> None:
+        """Know something under the key from now on."""
         while len(self._known) >= self._most:
             self._known.pop(next(iter(self._known)), None)
         self._known[key] = found
-        return found
 
 
 # What queries give, by what tells that it is the same.
@@ -65,10 +69,23 @@ class SchemaCache:
         self.of_queries: Schemas = Cache()
 
     def columns(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
-        """A table's columns and their types, at least those that the query mentions and a file has."""
-        mentioned = statement.mentioned
-        key = table, pinned.version(table), mentioned
-        return self._columns.get(key, lambda: self._project.tables[table].columns(mentioned) or {})
+        """A table's columns and their types, as far as a few files tell; or many, where they were searched."""
+        key = table, pinned.version(table), statement.mentioned
+        return self._columns.get(key, lambda: self._project.tables[table].columns(statement.mentioned) or {})
+
+    def searched(self, statement: Statement, pinned: Pinned) -> bool:
+        """Look for what the query mentions in as many files as can be; whether that found more columns.
+
+        Most of what a query mentions is no column: where all is known, nobody would want to wait for it.
+        """
+        more = False
+        for table in (name for name in statement.names if name in self._project.catalog.tables):
+            before, mentioned = self.columns(table, statement, pinned), statement.mentioned
+            found = self._project.tables[table].columns(mentioned, everywhere=True) or {}
+            if found.keys() - before.keys():
+                self._columns.put((table, pinned.version(table), mentioned), before | found)
+                more = True
+        return more
 
     def needed(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
         """The columns of a table that the query may need, in the table's order."""

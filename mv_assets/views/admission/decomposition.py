@@ -75,25 +75,29 @@ class Decomposition:
         """Window functions that look at rows of other buckets."""
         named = {window.name.lower(): window for window in self.select.args.get("windows") or ()}
         calls = [node for node in self._own() if isinstance(node, exp.Window) and node.args.get("over")]
-        wide = [call for call in calls if not any(self._stays(key) for key in _partition(call, named))]
-        return [
-            Mistake(
-                "sql",
-                f"the window of {short(call.this.sql('spark'))} looks across buckets; "
-                f"add {self._example()} to its PARTITION BY",
-            )
-            for call in wide
-        ]
+        found = []
+        for call in calls:
+            keys = _partition(call, named)
+            if not any(self._stays(key) for key in keys):
+                unsure = [short(key.sql("spark")) for key in keys if self._is_unsure(key)]
+                looks = "may look" if unsure else "looks"
+                why = f": {unsure[0]} means a column of that name, if a table has one" if unsure else ""
+                what = f"the window of {short(call.this.sql('spark'))} {looks} across buckets{why}"
+                found.append(Mistake("sql", f"{what}; add {self._example()} to its PARTITION BY"))
+        return found
 
     def output_grain(self, time: Time) -> str | None:
         return coarser(self.base.grain, time.grain)
 
     def _stays(self, key: exp.Expr) -> bool:
-        if any(id(node) in self.resolver.unsure for node in key.walk()):
+        if self._is_unsure(key):
             # It may be another column, and then the window's rows are those of any bucket.
             return False
         time = self._follow(key)
         return isinstance(time, Time) and all(fits(grain, self.buckets) for grain in time.steps)
+
+    def _is_unsure(self, key: exp.Expr) -> bool:
+        return any(id(node) in self.resolver.unsure for node in key.walk())
 
     def grouping(self, time: Time | None, time_column: str) -> list[Mistake]:
         """Groups that span buckets."""
