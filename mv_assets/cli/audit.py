@@ -9,14 +9,16 @@ from typing import Any
 import click
 from rich.progress import Progress
 
-from mv_assets.cli import show
-from mv_assets.cli.looking import bars, observer
+from mv_assets.cli import show, wrong
+from mv_assets.cli.looking import announced, bars, observer
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
 from mv_assets.refresh.audit import audit as audit_view
 from mv_assets.refresh.opened import open_project
+from mv_assets.refresh.outlook import Outlook
 from mv_assets.refresh.recomputing import Finding, Verdict
+from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
 
 _STYLES = {
@@ -49,14 +51,25 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     catalog = session.catalog(schemas=True, only=[view])
     found = catalog.view(view)
     most = None if whole else sample or 10
+    outlooks: list[Outlook] = []
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
+        spark.start = announced(shown, spark.start)
         project = open_project(catalog, store, session.manager(store, "audit"), spark, clock)
-        findings = audit_view(project, found, most, progress=_bar(shown, view), observer=observer(shown))
+        findings = audit_view(
+            project,
+            found,
+            most,
+            progress=_bar(shown, view),
+            observer=observer(shown),
+            looked=outlooks.append,
+        )
+    seen = outlooks[-1].wrong if outlooks else Wrong()
     if as_json:
-        print_json(_json(found, findings))
+        print_json(_json(found, findings) | wrong.as_json(seen, found.buckets))
     else:
         _print(found, findings)
-    if any(finding.wrong or finding.failed for finding in findings):
+        wrong.tell(seen, found.buckets)
+    if seen or any(finding.wrong or finding.failed for finding in findings):
         ctx.exit(1)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from mv_assets.buckets import iso
-from mv_assets.cli import show
+from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
@@ -17,6 +17,7 @@ from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Plan
 from mv_assets.refresh.sights import Seen
 from mv_assets.state import rules
+from mv_assets.state.health import Wrong
 from mv_assets.state.model import Event, Segment, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.views.view import View
@@ -40,6 +41,8 @@ class _Explanation:
     not_due: str
     # What it is computed from: files, or the buckets of another view.
     made_of: Literal["file", "segment"]
+    # With the view, whatever the bucket is.
+    wrong: Wrong
 
     @property
     def state(self) -> State:
@@ -89,6 +92,8 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
         print_json(_json(found))
     else:
         _print(found)
+    if found.wrong:
+        ctx.exit(1)
 
 
 def _explain(
@@ -116,6 +121,7 @@ def _explain(
         outlook.plan(),
         outlook.not_due(bucket),
         made_of,
+        outlook.wrong,
     )
 
 
@@ -151,6 +157,7 @@ def _json(found: _Explanation) -> dict[str, Any]:
             for event in found.events
         ],
         "last_error": found.last_error,
+        **wrong.as_json(found.wrong, found.view.buckets),
     }
 
 
@@ -186,6 +193,7 @@ def _print(found: _Explanation) -> None:
         change = f"{event.before or State.VACANT} -> {event.after or State.VACANT}"
         when, who = f"[bright_black]{iso(event.at)}[/]", f"[bright_black]by {show.plain(event.who)}[/]"
         out.print(f"  {when} {event.operation.value} {change}{why} {who}")
+    wrong.tell(found.wrong, view.buckets, {found.bucket})
 
 
 def _print_segments(what: str, style: str, segments: tuple[Segment, ...]) -> None:

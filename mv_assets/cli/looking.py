@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn
+from rich.text import Text
 
 from mv_assets.clock import clock
-from mv_assets.refresh.maps import ImaginedMaps
-from mv_assets.refresh.watch import Observer, Watch
+from mv_assets.project import Spark
+from mv_assets.refresh.watch import ImaginedWatch, Observer
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Progress as ListingProgress
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import Catalog
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @contextmanager
-def imagining(catalog: Catalog, store: Store | None) -> Iterator[Watch]:
+def imagining(catalog: Catalog, store: Store | None) -> Iterator[ImaginedWatch]:
     """A round of looks on copies of the maps; `store` is None where there is no state yet."""
     database = None if store is None else store.database
     tables = {name: open_table(table, database, clock, keep=False) for name, table in catalog.tables.items()}
     with bars() as shown:
         now = clock if store is None else SharedClock(store)
-        yield Watch(catalog, tables, ImaginedMaps(store), now, observer(shown))
+        yield ImaginedWatch(catalog, tables, store, now, observer(shown))
+
+
+class _Count(MofNCompleteColumn):
+    """So many of how many, where that is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
 
 
 @contextmanager
@@ -34,12 +46,26 @@ def bars() -> Iterator[Progress]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        _Count(),
         TextColumn("{task.fields[of]}"),
     )
     out = Console(stderr=True)
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as shown:
         yield shown
+
+
+def announced(shown: Progress, start: Callable[[Spark], SparkSession]) -> Callable[[Spark], SparkSession]:
+    """Says that Spark starts while it does, as the other bars stand still meanwhile."""
+
+    def starting(declared: Spark) -> SparkSession:
+        what = "starting Spark" if declared.remote is None else "connecting to Spark"
+        task = shown.add_task(what, total=None, of="")
+        try:
+            return start(declared)
+        finally:
+            shown.remove_task(task)
+
+    return starting
 
 
 def observer(shown: Progress) -> Observer:

@@ -12,7 +12,7 @@ import click
 
 from mv_assets.cli.terminal import usable
 from mv_assets.engine.interrupts import ignored
-from mv_assets.errors import BucketError, MvError, ProjectError, Refused
+from mv_assets.errors import BucketError, Fenced, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 
 # Each with what `--help` says of it: to load them all for that would take Spark's seconds.
@@ -68,7 +68,9 @@ class _Commands(click.Group):
         except MvError as error:
             # A project has a line for each of its mistakes; nothing else has more than one.
             click.echo(str(error) if isinstance(error, ProjectError) else printable(str(error)), err=True)
-            ctx.exit(2 if isinstance(error, ProjectError | Refused | BucketError) else 1)
+            # A deployment that is fenced is one that has stopped, not one that was used in the wrong way.
+            usage = isinstance(error, ProjectError | Refused | BucketError) and not isinstance(error, Fenced)
+            ctx.exit(2 if usage else 1)
         except KeyboardInterrupt:
             # Once is enough: all that is left is to go.
             ignored()

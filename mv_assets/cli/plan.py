@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from mv_assets.buckets import iso
-from mv_assets.cli import show
+from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.refresh.outlook import Outlook
 from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.state.health import Wrong
+from mv_assets.views.view import View
 
 
 @click.command(epilog="Example: mv-assets plan trips_hourly")
@@ -31,13 +32,23 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     asked = [catalog.view(name).name for name in views or catalog.views]
     with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
         outlooks = watch.round(asked, whole=True)
+        follows = watch.following(outlooks)
+    found = {name: _wrong(outlook) for name, outlook in outlooks.items()}
+    # What is wrong with a view that others are based on is in their way as well.
+    shown = [*asked, *(name for name in found if found[name] and name not in asked)]
     if as_json:
-        print_json({"views": [_json(name, outlooks[name]) for name in asked]})
+        print_json(
+            {"views": [_json(catalog.view(name), outlooks[name], follows.get(name)) for name in shown]}
+        )
     else:
-        for name in asked:
-            _print(name, outlooks)
-    if any(_errors(outlooks[name]) for name in asked):
+        for name in shown:
+            _print(catalog.view(name), outlooks[name], follows.get(name))
+    if any(found.values()):
         ctx.exit(1)
+
+
+def _wrong(outlook: Outlook | MvError) -> Wrong:
+    return Wrong(outlook) if isinstance(outlook, MvError) else outlook.wrong
 
 
 def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
@@ -45,8 +56,7 @@ def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
         return [{"file": None, "message": str(outlook)}]
     if outlook.news is None:
         return []
-    found = sorted(outlook.news.sights.broken(), key=lambda each: (each[0], each[1].name))
-    return [{"file": broken.name, "message": f"{table}: {broken}"} for table, broken in found]
+    return [{"file": file.name, "message": line} for file, line in outlook.news.sights.unusable()]
 
 
 def _waiting(made: Plan) -> list[Waiting]:
@@ -54,13 +64,13 @@ def _waiting(made: Plan) -> list[Waiting]:
     return sorted([*made.waiting, *failing], key=lambda waiting: waiting.bucket)
 
 
-def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
-    errors = _errors(outlook)
+def _json(view: View, outlook: Outlook | MvError, later: Plan | None) -> dict[str, Any]:
+    said = {"errors": _errors(outlook), **wrong.as_json(_wrong(outlook), view.buckets)}
     if isinstance(outlook, MvError):
-        return {"name": name, "work": [], "waiting": [], "errors": errors}
-    made, key = outlook.plan(), outlook.view.buckets.key
+        return {"name": view.name, "work": [], "waiting": [], "follows": [], **said}
+    made, key = outlook.plan(), view.buckets.key
     return {
-        "name": name,
+        "name": view.name,
         "work": [
             {
                 "operation": work.operation.value,
@@ -73,21 +83,31 @@ def _json(name: str, outlook: Outlook | MvError) -> dict[str, Any]:
             for work in made.work
         ],
         "waiting": [{"bucket": key(waits.bucket), "reason": waits.reason} for waits in _waiting(made)],
-        "errors": errors,
+        "follows": [
+            {
+                "operation": work.operation.value,
+                "buckets": [key(planned.bucket) for planned in work.buckets],
+                "after": view.declared.base,
+            }
+            for work in (later.work if later else ())
+        ],
+        **said,
     }
 
 
-def _print(name: str, outlooks: Mapping[str, Outlook | MvError]) -> None:
-    out, outlook = show.console(), outlooks[name]
-    out.print(f"[bold]{name}[/]")
-    show.lines([f"[bold red]{show.failed()}[/] {show.plain(str(e['message']))}" for e in _errors(outlook)])
+def _print(view: View, outlook: Outlook | MvError, later: Plan | None) -> None:
+    out = show.console()
+    out.print(f"[bold]{view.name}[/]")
+    made = Plan(0) if isinstance(outlook, MvError) else outlook.plan()
+    wrong.tell(_wrong(outlook), view.buckets, {waits.bucket for waits in _waiting(made)})
     if isinstance(outlook, Outlook):
-        made = outlook.plan()
         _print_nulls(outlook)
         show.lines([_work_line(outlook, work) for work in made.work])
-        show.lines(list(show.waiting(outlook.view.buckets, _waiting(made))))
-        _print_sum(outlook, made)
-        _print_upstream(outlooks.get(outlook.view.declared.base))
+        follows = [] if later is None else [planned.bucket for work in later.work for planned in work.buckets]
+        waiting = [waits for waits in _waiting(made) if waits.bucket not in set(follows)]
+        show.lines(list(show.waiting(view.buckets, waiting)))
+        show.lines([_follow_line(view, run) for run in view.buckets.stretches(follows)])
+        _print_sum(outlook, made, nothing=not waiting and not follows)
     out.print()
 
 
@@ -112,18 +132,18 @@ def _merging(work: Work) -> str:
     return f", {which}merged with what is stored, {show.size(work.spared)} spared"
 
 
-def _print_sum(outlook: Outlook, made: Plan) -> None:
+def _follow_line(view: View, run: Sequence[int]) -> str:
+    where, amount = view.buckets.span(run), show.count(len(run), "bucket")
+    return (
+        f"[cyan]{'follows':<9}[/] {where}  [bright_black]{amount}[/]  once {view.declared.base} is computed"
+    )
+
+
+def _print_sum(outlook: Outlook, made: Plan, *, nothing: bool) -> None:
     if made.work:
         buckets = show.count(sum(len(work.buckets) for work in made.work), "bucket")
         show.console().print(f"  {buckets}, {show.size(sum(work.bytes for work in made.work))} to read")
-    elif not _waiting(made):
+    elif nothing:
         base = None if outlook.news is None else outlook.news.sights.base
         empty = base is not None and not base.listed()
         show.console().print(f"  nothing to do{f': {outlook.view.declared.base} is empty' if empty else ''}")
-
-
-def _print_upstream(base: Outlook | MvError | None) -> None:
-    """A view that has nothing to do may only be waiting for the one it is based on."""
-    if isinstance(base, Outlook) and base.plan().work:
-        through = iso(base.header.watermark)
-        show.console().print(f"  more once {base.view.name} is refreshed; it is complete through {through}")

@@ -9,8 +9,8 @@ import click
 from rich.progress import Progress
 
 from mv_assets.buckets import iso
-from mv_assets.cli import show
-from mv_assets.cli.looking import bars, observer
+from mv_assets.cli import show, wrong
+from mv_assets.cli.looking import announced, bars, observer
 from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
@@ -57,6 +57,7 @@ def refresh(
         )
     asked_for = {name: asked(catalog.view(name), bucket, first, last, extend=extend) for name in names}
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
+        spark.start = announced(shown, spark.start)
         manager = session.manager(store, "refresh")
         if force:
             # What a person forces is STALE until it is computed: see first that it can be.
@@ -72,7 +73,7 @@ def refresh(
         print_json({"views": [_json(report) for report in reports]})
     else:
         for report in reports:
-            if report.view.name in names or report.results or report.error:
+            if report.view.name in names or report.results or report.wrong:
                 _print(report, watermarks.get(report.view.name))
     if any(report.wrong for report in reports):
         ctx.exit(1)
@@ -122,6 +123,7 @@ def _json(report: Report) -> dict[str, Any]:
         ],
         "waiting": [{"bucket": key(each.bucket), "reason": each.reason} for each in report.waiting],
         "error": None if report.error is None else str(report.error),
+        **wrong.as_json(report.wrong, report.view.buckets),
     }
 
 
@@ -129,13 +131,13 @@ def _print(report: Report, watermark: str | None) -> None:
     out, view = show.console(), report.view
     through = "" if watermark is None else f"  [bright_black]complete through {watermark}[/]"
     out.print(f"[bold]{view.name}[/]{through}")
-    if report.error is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {show.plain(str(report.error))}")
     results = [result for _, result in sorted(report.results.items())]
     runs = show.neighbours(view.buckets, results, lambda each: each.bucket, _kind)
     show.lines([_line(view, run) for run in runs])
     show.lines(list(show.waiting(view.buckets, report.waiting)))
-    if not report.results and not report.waiting and report.error is None:
+    told = report.results.keys() | {each.bucket for each in report.waiting}
+    wrong.tell(report.wrong, view.buckets, told)
+    if not told and not report.wrong:
         out.print("  up to date")
     out.print()
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from mv_assets.buckets import duration, iso
-from mv_assets.cli import show
+from mv_assets.cli import show, wrong
 from mv_assets.cli.session import Session, print_json
 from mv_assets.clock import clock
-from mv_assets.errors import Fenced, UnknownView
+from mv_assets.errors import UnknownView
 from mv_assets.state import health, rules
+from mv_assets.state.health import Wrong
 from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.views.view import View
 
@@ -32,45 +34,36 @@ def status(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None
     asked = [catalog.view(name) for name in views or catalog.views]
     with session.existing_state(catalog) as store:
         now = clock() if store is None else store.now()
-        found = [_found(store, view) for view in asked]
+        found = [_found(store, view, now) for view in asked]
     if as_json:
         print_json({"views": [_json(each, now) for each in found]})
     else:
         _print(found, now)
-    if any(each.is_wrong(now) for each in found):
+    if any(each.wrong for each in found):
         ctx.exit(1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the state says of a view, and that this project can't write it if another definition took over."""
+    """What the state says of a view."""
 
     view: View
     snapshot: Snapshot | None = None
-    fenced: Fenced | None = None
-
-    def is_wrong(self, now: int) -> bool:
-        found = self.snapshot
-        wrong = found is not None and (
-            health.failures(found) or health.broken(found) or found.troubles or _stall(self.view, found, now)
-        )
-        return bool(wrong) or self.fenced is not None
+    wrong: Wrong = field(default_factory=Wrong)
+    # Buckets that are being computed, and since when.
+    computing: Mapping[int, int] = field(default_factory=dict)
 
 
-def _stall(view: View, snapshot: Snapshot, now: int) -> str | None:
-    return health.stall(snapshot, view.declared.buffer, view.declared.stall_after, now)
-
-
-def _found(store: Store | None, view: View) -> _Found:
+def _found(store: Store | None, view: View, now: int) -> _Found:
     if store is None:
         return _Found(view)
     try:
-        snapshot, history = store.snapshot(view.name), store.history(view.name)
+        # Before the map: an attempt that ends in between is then seen by what it committed.
+        alive = Registry(store).alive(view.name)
+        snapshot, found = view.kept_in(store, now)
     except UnknownView:
         return _Found(view)
-    mine, theirs = view.definition, snapshot.header.definition
-    fenced = Fenced(view.name, mine, theirs) if mine != theirs and mine in history else None
-    return _Found(view, snapshot, fenced)
+    return _Found(view, snapshot, found, health.computing(snapshot, alive))
 
 
 def _print(found: list[_Found], now: int) -> None:
@@ -81,12 +74,12 @@ def _print(found: list[_Found], now: int) -> None:
         if each.snapshot is None:
             out.print("  never refreshed; `mv-assets plan` shows what a refresh would do\n")
             continue
-        _print_one(each.view, each.snapshot, each.fenced, now)
+        _print_one(each, each.snapshot, now)
     out.print(show.legend())
 
 
-def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) -> None:
-    out, header = show.console(), snapshot.header
+def _print_one(each: _Found, snapshot: Snapshot, now: int) -> None:
+    out, header, view, found = show.console(), snapshot.header, each.view, each.wrong
     out.print("  ", show.strip(snapshot, out.width - 24), sep="")
     counts, behind, most = (
         health.counts(snapshot),
@@ -100,33 +93,28 @@ def _print_one(view: View, snapshot: Snapshot, fenced: Fenced | None, now: int) 
         f"[{'bold red' if late else 'default'}]lag {duration(behind)}{allowed}[/]; "
         f"{counts[State.VALID]} VALID, {counts[State.STALE]} STALE, version {header.version}"
     )
-    if fenced is not None:
-        out.print(f"  [bold red]{show.failed()}[/] {show.plain(str(fenced))}")
-    elif header.definition != view.definition:
+    if each.computing:
+        count, since = show.count(len(each.computing), "bucket"), min(each.computing.values())
+        span = header.buckets.span([min(each.computing), max(each.computing)])
+        out.print(f"  [cyan]computing {count}[/] ({span}) for {duration(now - since)}")
+    if found.fenced is None and header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         out.print(f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]")
-    failures = list(_failures(snapshot))
-    for line in failures[:_MOST_FAILURES]:
-        out.print(f"  [bold red]{show.failed()}[/] {line}")
-    if len(failures) > _MOST_FAILURES:
-        out.print(f"  and {len(failures) - _MOST_FAILURES} more such lines; `status --json` has all")
-    for broken in health.broken(snapshot)[:_MOST_FAILURES]:
-        out.print(f"  [bold red]{show.failed()}[/] {show.plain(broken)}")
-    stall = _stall(view, snapshot, now)
-    for trouble in [*health.troubles(snapshot), *([] if stall is None else [stall])]:
-        out.print(f"  [bold red]{show.failed()}[/] {show.plain(trouble)}")
+    more = " such lines; `status --json` has all"
+    wrong.tell_lines(_failures(snapshot, found), _MOST_FAILURES, more)
+    wrong.tell_lines(found.of_view(), _MOST_FAILURES, more)
     out.print()
 
 
-def _failures(snapshot: Snapshot) -> Iterator[str]:
+def _failures(snapshot: Snapshot, found: Wrong) -> Iterator[str]:
     """One line for neighbours that failed alike."""
-    buckets, attempts, failures = snapshot.header.buckets, snapshot.attempts, health.failures(snapshot)
+    buckets, attempts, failures = snapshot.header.buckets, snapshot.attempts, found.failed
     alike = show.neighbours(
         buckets, sorted(failures), lambda each: each, lambda each: (failures[each], attempts[each].count)
     )
     for run in alike:
         times = show.count(attempts[run[0]].count, "time")
-        yield f"[bold red]{buckets.span(run)}[/] failed {times}: {show.plain(failures[run[0]])}"
+        yield f"{buckets.span(run)} failed {times}: {failures[run[0]]}"
 
 
 def _json(found: _Found, now: int) -> dict[str, Any]:
@@ -138,10 +126,11 @@ def _json(found: _Found, now: int) -> dict[str, Any]:
         "lag_seconds": None,
         "max_staleness_seconds": None if most is None else most / 1000,
         "counts": {"VALID": 0, "STALE": 0},
-        "fenced": None if found.fenced is None else str(found.fenced),
-        "broken_files": [],
-        "troubles": [],
-        "stalled": None,
+        **wrong.as_json(found.wrong, view.buckets),
+        "computing": [
+            {"bucket": view.buckets.key(bucket), "since": iso(since)}
+            for bucket, since in found.computing.items()
+        ],
         "buckets": [],
     }
     if snapshot is None:
@@ -152,9 +141,6 @@ def _json(found: _Found, now: int) -> dict[str, Any]:
         "watermark": iso(snapshot.header.watermark),
         "lag_seconds": health.lag(snapshot.header, now) / 1000,
         "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
-        "broken_files": list(health.broken(snapshot)),
-        "troubles": health.troubles(snapshot),
-        "stalled": _stall(view, snapshot, now),
         "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
     }
 

@@ -9,15 +9,19 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import duration
+from mv_assets.defs import checks
 from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
+from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
+
+_MOST = 20
 
 
 def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefinition:
@@ -60,8 +64,20 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
             else:
                 for bucket, result in refresh.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
+            _report_wrong(context, project, view)
 
     return compute
+
+
+def _report_wrong(context: dg.AssetExecutionContext, project: OpenProject, view: View) -> None:
+    """A run that did its part must not be all that is seen of a view that has something wrong."""
+    wrong = view.kept_in(project.store, project.clock())[1]
+    for line in wrong.sentences(view.name, view.buckets)[:_MOST]:
+        context.log.error(line)
+    verdict = checks.no_failed_buckets(view, wrong)
+    if not verdict.passed:
+        # After the materialization: Dagster counts a check only if it is younger.
+        context.instance.report_runless_asset_event(verdict.evaluation(view))
 
 
 def _is_news(refresh: TwoStepRefresh, expected: Expected) -> bool:

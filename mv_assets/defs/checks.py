@@ -4,7 +4,7 @@ Dagster reads the type of a check's context, so annotations can't be left for la
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
@@ -17,6 +17,7 @@ from mv_assets.errors import UnknownView
 from mv_assets.refresh.audit import audit
 from mv_assets.refresh.recomputing import Finding
 from mv_assets.state import health
+from mv_assets.state.health import Wrong
 from mv_assets.state.model import Header, Snapshot
 from mv_assets.views.view import View
 
@@ -52,11 +53,12 @@ class Verdict:
         )
 
 
-def no_failed_buckets(view: View, snapshot: Snapshot) -> Verdict:
-    failed, broken = health.failures(snapshot), health.broken(snapshot)
+def no_failed_buckets(view: View, wrong: Wrong) -> Verdict:
+    """All that is wrong, but a stall, which `fresh` tells."""
+    failed, others = wrong.failed, replace(wrong, stalled=None).of_view()
     says = [_says(view.buckets, failed, "failed")] if failed else []
-    says += health.troubles(snapshot)
-    says += [f"files that can't be used: {'; '.join(broken[:_MOST])}"] if broken else []
+    says += others[:_MOST]
+    says += [f"and {len(others) - _MOST} more"] if len(others) > _MOST else []
     metadata = {"failed": _table(view.buckets, failed)} if failed else {}
     return Verdict("no_failed_buckets", not says, "; ".join(says) or "no bucket failed", metadata=metadata)
 
@@ -79,15 +81,6 @@ def fresh(view: View, header: Header, now: int, stall: str | None) -> Verdict:
     return Verdict("fresh", good, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
 
 
-def stall(view: View, snapshot: Snapshot, now: int) -> str | None:
-    return health.stall(snapshot, view.declared.buffer, view.declared.stall_after, now)
-
-
-def unusable(error: Exception) -> Verdict:
-    """A view that could not even be looked at."""
-    return Verdict("no_failed_buckets", passed=False, says=str(error))
-
-
 def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
     wrong = {finding.bucket: finding.reason or "" for finding in findings if finding.wrong}
     failed = {finding.bucket: finding.reason or "" for finding in findings if finding.failed}
@@ -108,10 +101,10 @@ def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
 
 def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefinition]:
     """The checks of one view, for people to make."""
-    by_map: dict[str, Callable[[Snapshot, int], Verdict]] = {
-        "no_stale_buckets": lambda snapshot, _now: no_stale_buckets(view, snapshot),
-        "no_failed_buckets": lambda snapshot, _now: no_failed_buckets(view, snapshot),
-        "fresh": lambda snapshot, now: fresh(view, snapshot.header, now, stall(view, snapshot, now)),
+    by_map: dict[str, Callable[[Snapshot, Wrong, int], Verdict]] = {
+        "no_stale_buckets": lambda snapshot, _wrong, _now: no_stale_buckets(view, snapshot),
+        "no_failed_buckets": lambda _snapshot, wrong, _now: no_failed_buckets(view, wrong),
+        "fresh": lambda snapshot, wrong, now: fresh(view, snapshot.header, now, wrong.stalled),
     }
     return [
         *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),
@@ -128,15 +121,17 @@ _ABOUT = {
 
 
 def _of_map(
-    deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot, int], Verdict]
+    deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot, Wrong, int], Verdict]
 ) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.open("Dagster") as project:
             try:
-                return verdict(project.store.snapshot(view.name), project.clock()).result()
+                now = project.clock()
+                snapshot, wrong = view.kept_in(project.store, now)
             except UnknownView:
                 return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
+            return verdict(snapshot, wrong, now).result()
 
     return check
 

@@ -132,7 +132,9 @@ def _tell(
 
 
 def _raise_if_wrong(reports: list[Report]) -> None:
-    wrong = [what for report in reports for what in report.wrong]
+    wrong = [
+        line for report in reports for line in report.wrong.sentences(report.view.name, report.view.buckets)
+    ]
     if wrong:
         raise dg.Failure("\n".join(wrong), allow_retries=False)
 

@@ -24,6 +24,7 @@ from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.planner import Plan
 from mv_assets.state import health
+from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Progress
 from mv_assets.views.view import View
@@ -32,6 +33,7 @@ from mv_assets.views.view import View
 _READING_S = 35.0
 # So many STALE buckets, the newest, are shown as out of date at a time.
 _MOST_OBSERVED = 200
+_MOST_LOGGED = 20
 
 
 @dataclass(slots=True)
@@ -176,13 +178,12 @@ class _Tick:
 
     def _report_map(self, view: View, outlook: Outlook, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
-        memory, header = self._result.memory, outlook.header
-        stall = None if outlook.news is None else checks.stall(view, outlook.news.snapshot, outlook.at)
-        fresh = checks.fresh(view, header, self._project.clock(), stall)
+        memory, header, wrong = self._result.memory, outlook.header, outlook.wrong
+        fresh = checks.fresh(view, header, self._project.clock(), wrong.stalled)
+        self._note_wrong(view, wrong)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
-        troubles = () if outlook.news is None else outlook.news.snapshot.troubles
-        wrong = _digest(troubles, outlook.broken)
-        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {wrong}"
+        told = _digest(wrong.troubles, wrong.broken)
+        occasion = f"{header.version} {view.name in claimed.windows} {fresh.passed} {told}"
         since, end = self._told(view), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
@@ -194,9 +195,16 @@ class _Tick:
             self._instance, self._deployment, view, snapshot, since, claimed
         )
         self._result.events += found
-        verdicts = [checks.no_failed_buckets(view, snapshot), checks.no_stale_buckets(view, snapshot), fresh]
-        if self._report_checks(view, verdicts, occasion) and stall is not None:
-            self._context.log.warning("%s: %s", view.name, stall)
+        verdicts = [checks.no_failed_buckets(view, wrong), checks.no_stale_buckets(view, snapshot), fresh]
+        if self._report_checks(view, verdicts, occasion):
+            for line in wrong.sentences(view.name, view.buckets)[:_MOST_LOGGED]:
+                self._context.log.error(line)
+
+    def _note_wrong(self, view: View, wrong: Wrong) -> None:
+        """A tick that asks for nothing must not say that all is well."""
+        found = wrong.sentences(view.name, view.buckets)
+        self._result.notes += found[:1]
+        self._result.notes += [f"and {len(found) - 1} more of {view.name}"] if len(found) > 1 else []
 
     def _told(self, view: View) -> Position:
         """Up to where Dagster was told of a view, unless a person had it forget the asset since."""
@@ -228,7 +236,8 @@ class _Tick:
         self._note(view, str(error))
         # A state that does not answer is not asked once more.
         late = None if isinstance(error, StateError) else self._late(view)
-        verdicts = [checks.unusable(error)] if late is None else [checks.unusable(error), late]
+        unusable = checks.no_failed_buckets(view, Wrong(error))
+        verdicts = [unusable] if late is None else [unusable, late]
         self._report_checks(view, verdicts, f"{_gist(error)} {late is not None}")
 
     def _late(self, view: View) -> checks.Verdict | None:

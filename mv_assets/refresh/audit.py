@@ -10,7 +10,7 @@ from mv_assets.errors import MvError, NotInForce
 from mv_assets.refresh.damage import Damage, damaged
 from mv_assets.refresh.maps import ImaginedMaps
 from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.outlook import News
+from mv_assets.refresh.outlook import News, Outlook
 from mv_assets.refresh.recomputing import Finding, Recomputation, Verdict
 from mv_assets.refresh.rereading import Rereading
 from mv_assets.refresh.sights import Seen
@@ -42,10 +42,12 @@ def audit(
     chance: random.Random | None = None,
     progress: Progress = lambda _done, _all: None,
     observer: Observer = lambda _table: unobserved,
+    looked: Callable[[Outlook], None] = lambda _outlook: None,
 ) -> list[Finding]:
     """Audit a sample of `most` buckets, or (None) all; quarantine those that are wrong.
 
-    A generation that turns out to be damaged is so for all its buckets, in the sample or not.
+    A generation that turns out to be damaged is so for all its buckets, in the sample or not. What its look
+    saw of the view goes to `looked`.
 
     Raises:
         NotInForce: the project declares another definition than the map has.
@@ -61,6 +63,7 @@ def audit(
     outlook = watch.round([view.name], whole=True)[view.name]
     if isinstance(outlook, MvError):
         raise outlook
+    looked(outlook)
     # By the clock, so that audits of a view at rest come by all its buckets in time.
     chance = chance or random.Random(project.clock())  # noqa: S311 - a sample, no secret
     return [] if outlook.news is None else _Audit(project, view, outlook.news, progress).run(most, chance)

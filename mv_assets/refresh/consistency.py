@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.refresh.difference import difference, reason
+from mv_assets.refresh.planner import Plan
 from mv_assets.refresh.sights import Seen, Sights
 from mv_assets.state import rules
-from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
+from mv_assets.state.model import Attempt, Look, Mark, Rest, Segment, Sight, Snapshot, Staged, State
+from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Pending
 
 # As many broken files as a person would read of.
@@ -57,7 +59,7 @@ def look(
         # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
         # says less than there is to do, each look is a whole one.
         end, recheck = min(end, header.watermark - 1), now
-    broken = tuple(f"{table}: {file}" for table, file in sights.broken()[:_MOST_BROKEN])
+    broken = tuple(line for _, line in sights.unusable()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
     unserved = _unserved(snapshot, marks, end, sights.base.pending)
     return Look(
@@ -82,6 +84,28 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
         if row is not None:
             rows[bucket] = row
     header = rules.see_source(header, look.source_end)
+    above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
+    record = rules.recorded(snapshot.look, look, look.map_version)
+    return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
+
+
+def carried_out(snapshot: Snapshot, plan: Plan, now: int) -> Snapshot:
+    """The map once a plan for it is carried out, if nothing changes meanwhile; for what will follow then."""
+    header, rows = snapshot.header, dict(snapshot.rows)
+    for work in plan.work:
+        # After all that is in the map: nobody has overtaken it.
+        attempt = Attempt("imagined", header.version + 1, work.buckets)
+        for planned in work.buckets:
+            row, sight = rows.get(planned.bucket), Sight(planned.inputs)
+            made = (
+                rules.revert(row, header, sight)
+                if work.operation is Due.REVERT
+                else rules.decide(
+                    row, header, attempt, planned, Staged(0, 0, 0), sight, None, collected=False, now=now
+                ).row
+            )
+            if made is not None:
+                rows[planned.bucket] = made
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     return replace(snapshot, header=rules.climb(header, above), rows=rows)
 

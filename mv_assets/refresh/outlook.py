@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mv_assets.refresh import planner
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.planner import Limits, Plan, Situation
 from mv_assets.refresh.sights import Seen, Sights
+from mv_assets.state.health import Wrong
 from mv_assets.state.model import Header, Snapshot
 from mv_assets.views.view import View
 
@@ -35,7 +36,7 @@ class Outlook:
     limits: Limits
     at: int
     news: News | None = None
-    # Files that the last look could not use.
+    # Files that can't be used.
     broken: tuple[str, ...] = ()
 
     @property
@@ -43,6 +44,14 @@ class Outlook:
         """Whether no bucket waits to be computed."""
         look = None if self.news is None else self.news.snapshot.look
         return self.news is None or (look is not None and look.unserved is None)
+
+    @property
+    def wrong(self) -> Wrong:
+        """What a person should see to."""
+        if self.news is None:
+            # At rest nothing failed, and nobody waits.
+            return Wrong(broken=self.broken)
+        return replace(self.view.wrong(self.news.snapshot, self.at), broken=self.broken)
 
     def plan(self) -> Plan:
         """What to do about the view now."""

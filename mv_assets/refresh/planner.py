@@ -74,6 +74,16 @@ class Plan:
         """Of all this, the false alarms to undo, for which nothing is computed."""
         return Plan(self.version, tuple(work for work in self.work if work.operation is Due.REVERT))
 
+    @property
+    def computed(self) -> Plan:
+        """Of all this, the work that new rows come from."""
+        return Plan(self.version, tuple(work for work in self.work if work.operation is not Due.REVERT))
+
+    def without(self, other: Plan) -> Plan:
+        """Of all this, what another plan has no work for."""
+        worked = {planned.bucket for work in other.work for planned in work.buckets}
+        return self.narrowed(lambda bucket: bucket not in worked)
+
     def narrowed(self, keep: Callable[[int], bool]) -> Plan:
         """Of all this, what is about the buckets to keep. The bytes of work that is cut stay as they were."""
         works = [

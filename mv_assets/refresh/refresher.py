@@ -18,6 +18,7 @@ from mv_assets.refresh.planner import Plan, Waiting, Work
 from mv_assets.refresh.result import Result
 from mv_assets.refresh.scope import Scope
 from mv_assets.refresh.watch import Observer
+from mv_assets.state.health import Wrong
 from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import unobserved
@@ -38,16 +39,16 @@ class Report:
     results: dict[int, Result] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     error: MvError | None = None
+    # What the last look found wrong, asked for or not.
+    found: Wrong = field(default_factory=Wrong)
 
     @property
-    def wrong(self) -> list[str]:
-        """What a person should see to: the view's error, and each bucket whose last attempt failed."""
-        name, key = self.view.name, self.view.buckets.key
+    def wrong(self) -> Wrong:
+        """What a person should see to."""
         # One that backs off was not tried here, and is as wrong as if it had been.
         failed = {each.bucket: each.reason for each in self.waiting if each.failed}
         failed |= {b: str(each.reason) for b, each in self.results.items() if each.outcome is Outcome.FAILED}
-        buckets = [f"{name} {key(bucket)}: {why}" for bucket, why in sorted(failed.items())]
-        return buckets if self.error is None else [f"{name}: {self.error}", *buckets]
+        return replace(self.found.met(self.error), failed={**self.found.failed, **failed})
 
 
 class Progress(Protocol):
@@ -109,7 +110,9 @@ class Refresher:
         report = self._reports.setdefault(name, Report(self._project.catalog.view(name)))
         if isinstance(outlook, MvError):
             report.error = outlook
-        if isinstance(outlook, MvError) or report.error is not None:
+            return None
+        report.found = outlook.wrong
+        if report.error is not None:
             return None
         self._patience.allow(outlook.limits)
         plan = self._narrowed(outlook, outlook.plan())

@@ -12,6 +12,8 @@ from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.reach import next_end, source_end, sweep
 from mv_assets.views.view import View
 
+_HOLDS = "; which buckets its rows belong to is not known, so the watermark stays: restore it, or delete it"
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -74,6 +76,11 @@ class Sights:
         """Every file that can't be used, with its table."""
         tables = [self.base, *self.dimensions.values()]
         return [(table.table, broken) for table in tables for broken in table.broken.values()]
+
+    def unusable(self) -> list[tuple[Broken, str]]:
+        """The same in order and for people; with what follows if nobody knows where its rows belong."""
+        found = sorted(self.broken(), key=lambda each: (each[0], each[1].name))
+        return [(file, f"{table}: {file}{'' if file.ranged else _HOLDS}") for table, file in found]
 
     def with_recorded(self, seen: Seen, recorded: Sequence[Segment]) -> Seen:
         """For a view that freezes: which recorded segments are gone, and whether the rest is equal.

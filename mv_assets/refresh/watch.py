@@ -8,13 +8,14 @@ from typing import ParamSpec, TypeVar
 from mv_assets.errors import MvError
 from mv_assets.refresh import consistency, merging, planner
 from mv_assets.refresh.bounds import check_start
-from mv_assets.refresh.maps import Maps
+from mv_assets.refresh.maps import ImaginedMaps, Maps
 from mv_assets.refresh.merging import Addition
 from mv_assets.refresh.outlook import News, Outlook
-from mv_assets.refresh.planner import Limits
+from mv_assets.refresh.planner import Limits, Plan
 from mv_assets.refresh.sights import Seen, Sights, version_of
 from mv_assets.state import health, rules
 from mv_assets.state.model import Pulse, Snapshot, State
+from mv_assets.state.store import Store
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
 from mv_assets.views.catalog import Catalog
@@ -86,12 +87,12 @@ class Watch:
         sights = Sights(view, base, dimensions)
         end = planner.horizon(snapshot, limits, sights.source_end(now), now)
         seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
-        snapshot = self._look(view, snapshot, pulse.header.version, sights, seen, now)
+        snapshot = health.looked(self._look(view, snapshot, pulse.header.version, sights, seen, now))
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
         news = News(snapshot, sights, seen, alive, self._additions(view, snapshot, sights, seen))
-        return Outlook(view, snapshot.header, limits, now, news, health.broken(snapshot))
+        return Outlook(view, snapshot.header, limits, now, news, tuple(line for _, line in sights.unusable()))
 
     def _look(
         self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int
@@ -177,6 +178,43 @@ class Watch:
                 ranges[each.name] = min(start, each.start_ms), max(end, each.end_ms)
         for name in unplaced.keys() & ranges.keys():
             listing.place(unplaced[name], ranges[name])
+
+
+class ImaginedWatch(Watch):
+    """Looks that nobody is told of: on copies of the maps, so that it can be imagined, too, what follows."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tables: Mapping[str, Table],
+        store: Store | None,
+        clock: Callable[[], int],
+        observer: Observer = lambda _table: unobserved,
+    ) -> None:
+        self._copies = ImaginedMaps(store)
+        super().__init__(catalog, tables, self._copies, clock, observer)
+
+    def following(self, found: Mapping[str, Outlook | MvError]) -> dict[str, Plan]:
+        """What there will be to do about views, and is not yet, once those they are based on are computed.
+
+        `found` is the round that was just made. Its plans are carried out on the copies, from the base up,
+        and what is based on them is looked at again; no table is listed once more.
+        """
+        later: dict[str, Plan] = {}
+        moved: set[str] = set()
+        for view in self._catalog.with_upstream(found):
+            now = found[view.name]
+            then = _tried(self._outlook, view, whole=True) if view.declared.base in moved else now
+            if isinstance(now, MvError) or isinstance(then, MvError):
+                continue
+            plan = then.plan()
+            more = plan.without(now.plan()).computed
+            if more.work:
+                later[view.name] = more
+            if plan.work:
+                moved.add(view.name)
+                self._snapshots[view.name] = self._copies.carry_out(view.name, plan, then.at)
+        return later
 
 
 def _tried(step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | MvError:

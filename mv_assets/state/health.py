@@ -3,10 +3,100 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 
-from mv_assets.buckets import duration, iso
+from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.errors import Fenced, MvError
 from mv_assets.state import rules
-from mv_assets.state.model import Header, PartitionRow, Pulse, Snapshot, State
+from mv_assets.state.model import (
+    Declaration,
+    Doing,
+    Header,
+    PartitionRow,
+    Pulse,
+    Snapshot,
+    State,
+    Trouble,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What a person should see to, of one view: whoever looks says it, and a command then ends with 1.
+
+    This is the one place that decides it, for commands, checks, jobs, runs and the sensor's log.
+    """
+
+    # Why the view can't be looked at or worked on; that it is fenced is one such.
+    error: MvError | None = None
+    # Buckets that could not be computed, and why.
+    failed: Mapping[int, str] = field(default_factory=dict)
+    # Files that can't be used, and why.
+    broken: tuple[str, ...] = ()
+    # What has kept others from looking at the view or working on it.
+    troubles: tuple[Trouble, ...] = ()
+    # A bucket that nobody computes.
+    stalled: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.failed or self.of_view())
+
+    @property
+    def fenced(self) -> str | None:
+        return str(self.error) if isinstance(self.error, Fenced) else None
+
+    def met(self, error: MvError | None) -> Wrong:
+        """With an error that was met just now; it may have been noted as a trouble as well."""
+        known = tuple(each for each in self.troubles if error is None or each.what != str(error))
+        return replace(self, error=error, troubles=known)
+
+    def of_view(self) -> list[str]:
+        """What is wrong with the view as a whole."""
+        errors = [] if self.error is None else [str(self.error)]
+        stalls = [] if self.stalled is None else [self.stalled]
+        return [*errors, *self.broken, *map(told, self.troubles), *stalls]
+
+    def of_buckets(self, buckets: Buckets, but: Container[int] = ()) -> list[str]:
+        """What is wrong with its buckets, neighbours that failed alike together; some may have been told."""
+        alike: dict[str, list[int]] = {}
+        for bucket, why in self.failed.items():
+            if bucket not in but:
+                alike.setdefault(why, []).append(bucket)
+        runs = [(run, why) for why, found in alike.items() for run in buckets.stretches(found)]
+        return [f"{buckets.span(run)}: {why}" for run, why in sorted(runs, key=lambda each: each[0][0])]
+
+    def sentences(self, view: str, buckets: Buckets) -> list[str]:
+        """All of it, for where other views are told of as well."""
+        return [
+            *(f"{view} {each}" for each in self.of_buckets(buckets)),
+            *(f"{view}: {each}" for each in self.of_view()),
+        ]
+
+
+def wrong(snapshot: Snapshot, buffer: int, stall_after: int, now: int) -> Wrong:
+    """What is wrong with a view by its map."""
+    stalled = stall(snapshot, buffer, stall_after, now)
+    return Wrong(None, failures(snapshot), broken(snapshot), snapshot.troubles, stalled)
+
+
+def fenced(header: Header, history: Mapping[str, str], declared: Declaration) -> Fenced | None:
+    """That a definition which this project declares may not be put in force."""
+    try:
+        rules.declare(header, history, declared)
+    except Fenced as refused:
+        return refused
+    return None
+
+
+def looked(snapshot: Snapshot) -> Snapshot:
+    """A map after a look that went well: what kept earlier ones from it is over.
+
+    So is what kept somebody from work that a peer has done meanwhile.
+    """
+    at_rest = snapshot.look is not None and snapshot.look.unserved is None
+    over = {Doing.LOOK, Doing.WORK} if at_rest else {Doing.LOOK}
+    return replace(snapshot, troubles=tuple(each for each in snapshot.troubles if each.doing not in over))
 
 
 def condition(snapshot: Snapshot, bucket: int) -> str:
@@ -80,9 +170,23 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
     )
 
 
+def computing(snapshot: Snapshot, alive: Container[str]) -> dict[int, int]:
+    """Buckets that somebody is computing, whose generations are `alive`, and since when."""
+    begun = {
+        bucket: rules.attempt_since(record)
+        for bucket, record in sorted(snapshot.attempts.items())
+        if record.generation in alive
+    }
+    return {bucket: since for bucket, since in begun.items() if since is not None}
+
+
 def troubles(snapshot: Snapshot) -> list[str]:
     """What keeps the view from being looked at or computed, whatever its buckets are."""
-    return [f"{trouble.what} (since {iso(trouble.since)})" for trouble in snapshot.troubles]
+    return [told(trouble) for trouble in snapshot.troubles]
+
+
+def told(trouble: Trouble) -> str:
+    return f"{trouble.what} (since {iso(trouble.since)})"
 
 
 def lag(header: Header, now: int) -> int:

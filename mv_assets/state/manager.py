@@ -17,7 +17,6 @@ from mv_assets.state.model import (
     GenerationState,
     Header,
     Look,
-    LookRecord,
     Mark,
     Operation,
     PartitionRow,
@@ -90,12 +89,7 @@ class PartitionManager:
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
             after, marked = self._mark(tx, before, header, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
-            unserved = rules.unserved(tx.look(), look)
-            tx.put_look(
-                LookRecord(
-                    look.table_version, covers, look.at, look.recheck_at, look.broken, look.rest, unserved
-                )
-            )
+            tx.put_look(rules.recorded(tx.look(), look, covers))
             return marked
 
         return self._write(view, "look", step)

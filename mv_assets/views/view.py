@@ -11,7 +11,9 @@ from mv_assets.buckets import Buckets
 from mv_assets.project import MaterializedView, Table
 from mv_assets.spark_sql.merging import Merging
 from mv_assets.spark_sql.scope import Source
-from mv_assets.state.model import Declaration
+from mv_assets.state import health
+from mv_assets.state.model import Declaration, Snapshot
+from mv_assets.state.store import Store
 from mv_assets.views.admission import ViewSql
 
 # Raise it when the engine would compute other rows from the same SQL and the same files.
@@ -51,6 +53,21 @@ class View:
     @property
     def freezes(self) -> bool:
         return self.declared.on_base_delete == "freeze"
+
+    def wrong(self, snapshot: Snapshot, now: int) -> health.Wrong:
+        """What is wrong with it, by its map."""
+        return health.wrong(snapshot, self.declared.buffer, self.declared.stall_after, now)
+
+    def kept_in(self, store: Store, now: int) -> tuple[Snapshot, health.Wrong]:
+        """Its map, and what is wrong by that: as of the last look, and whether this project may write it.
+
+        Raises:
+            UnknownView: nobody refreshed it yet.
+
+        """
+        snapshot, history = store.snapshot(self.name), store.history(self.name)
+        fenced = health.fenced(snapshot.header, history, self.declaration)
+        return snapshot, self.wrong(snapshot, now).met(fenced)
 
 
 def unseen(table: Table) -> Source:

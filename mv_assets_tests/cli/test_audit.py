@@ -57,10 +57,23 @@ def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path, com
         "not_compared": ["middle"],
         "read_by_arrow": 0,
         "buckets": [{"bucket": "2024-01-01", **wrong}, {"bucket": "2024-01-02", **wrong}],
+        "fenced": None,
+        "failed": [],
+        "broken_files": [],
+        "troubles": [],
+        "stalled": None,
     }
     (view,) = json.loads(commands.run(project, "status", "--json")[0])["views"]
     stale = {(bucket["state"], bucket["stale_reason"]) for bucket in view["buckets"]}
     assert stale == {("STALE", f"audit: {reason}")}
+
+
+def test_an_audit_names_a_file_that_can_t_be_used_and_ends_with_1(project: Path, commands: Commands) -> None:
+    commands.run(project, "refresh")
+    (project.parent / "events" / "noise.parquet").write_bytes(b"not Parquet")
+    out, _ = commands.run(project, "audit", "hourly", "--all", code=1)
+    assert "2 equal" in out
+    assert "events: file noise.parquet: it can't be read as Parquet" in out
 
 
 def test_an_audit_without_a_refresh_or_with_wrong_words_starts_no_spark(

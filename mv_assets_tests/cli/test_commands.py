@@ -34,6 +34,7 @@ from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
 from mv_assets.tables.opening import open_table
+from mv_assets.tables.parquet import ParquetGlance
 from mv_assets.views.catalog import load
 from mv_assets_tests.lake import news_of
 
@@ -203,6 +204,15 @@ def states(lake: Lake) -> dict[str, str]:
     return {bucket["bucket"]: bucket["state"] for bucket in view["buckets"]}
 
 
+NOTHING_WRONG: dict[str, Any] = {
+    "fenced": None,
+    "failed": [],
+    "broken_files": [],
+    "troubles": [],
+    "stalled": None,
+}
+
+
 def work(lake: Lake, code: int = 0) -> list[tuple[str, list[str]]]:
     (view,) = lake.json("plan", code=code)["views"]
     return [(each["operation"], each["buckets"]) for each in view["work"]]
@@ -222,10 +232,8 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 "lag_seconds": None,
                 "max_staleness_seconds": None,
                 "counts": {"VALID": 0, "STALE": 0},
-                "fenced": None,
-                "broken_files": [],
-                "troubles": [],
-                "stalled": None,
+                **NOTHING_WRONG,
+                "computing": [],
                 "buckets": [],
             }
         ]
@@ -239,7 +247,7 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     (view,) = filled.json("status")["views"]
     assert list(view) == [
         *("name", "version", "watermark", "lag_seconds", "max_staleness_seconds", "counts"),
-        *("fenced", "broken_files", "troubles", "stalled", "buckets"),
+        *(*NOTHING_WRONG, "computing", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",
@@ -330,7 +338,7 @@ def test_buckets_that_wait_for_the_same_share_a_line_only_if_they_are_neighbours
         filled.day(number, "late.parquet" if number == 1 else "later.parquet")
         with filled.driver() as driver:
             driver.fail("daily", "the same error")
-    waiting = [line for line in filled.said("plan").splitlines() if "backing off" in line]
+    waiting = [line for line in filled.said("plan", code=1).splitlines() if "backing off" in line]
     assert not any(" to " in line.split("backing")[0] for line in waiting)
 
 
@@ -355,6 +363,120 @@ def test_status_has_a_line_for_neighbours_that_failed_alike(filled: Lake) -> Non
         "✗ 2024-01-01 to 2024-01-02 failed 1 time: one error",
         "✗ 2024-01-03 failed 1 time: another",
     ]
+
+
+# What is wrong
+
+
+def noise(lake: Lake) -> str:
+    """A file of which nobody knows where its rows belong; that nothing waits to be computed."""
+    (lake.root / "trips/noise.parquet").write_bytes(b"no parquet")
+    return "trips: file noise.parquet: it can't be read as Parquet"
+
+
+def failed(lake: Lake) -> str:
+    lake.day(2, "late.parquet")
+    with lake.driver() as driver:
+        driver.fail("daily", "nobody can divide by zero")
+    return "nobody can divide by zero"
+
+
+def troubled(lake: Lake) -> str:
+    lake.day(2, "late.parquet")
+    with lake.driver() as driver:
+        error = TableUnreadable("trips", "somewhere", "the disk is full")
+        Troubles(driver.store, clock).note(Doing.WORK, {"daily": error})
+    return "the disk is full"
+
+
+def stalled(lake: Lake) -> str:
+    lake.view(stall_after="0s")
+    lake.day(2, "late.parquet")
+    with lake.driver() as driver:
+        driver.outlook("daily")
+    return "stalled: 2024-01-02 has been due for"
+
+
+WRONG: dict[str, Callable[[Lake], str]] = {
+    "broken_files": noise,
+    "failed": failed,
+    "troubles": troubled,
+    "stalled": stalled,
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status",),
+        ("plan",),
+        # Of a bucket that there is nothing to do about: it needs no Spark, and what is wrong is elsewhere.
+        ("refresh", "daily", "--bucket", "2024-01-01"),
+        ("explain", "daily", "2024-01-01"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_looks_says_what_is_wrong_and_exits_with_1(
+    filled: Lake, kind: str, command: tuple[str, ...]
+) -> None:
+    told = WRONG[kind](filled)
+    if command[0] == "status":
+        # It tells of the last look, and makes none.
+        with filled.driver() as driver:
+            driver.outlook("daily")
+    said = filled.said(*command, code=1)
+    assert told in said
+    assert "up to date" not in said
+    found = filled.json(*command, code=1)
+    view = found["views"][0] if "views" in found else found
+    assert told in json.dumps(view[kind])
+
+
+def test_a_refresh_of_all_names_a_file_that_holds_the_watermark_and_what_to_do_about_it(filled: Lake) -> None:
+    told = noise(filled)
+    said = filled.said("refresh", code=1)
+    assert "complete through 2024-01-04" in said
+    assert told in said
+    assert "so the watermark stays: restore it, or delete it" in said
+    (filled.root / "trips/noise.parquet").unlink()
+    assert "up to date" in filled.said("refresh")
+
+
+def test_what_is_wrong_with_a_view_is_said_of_those_that_are_based_on_it(filled: Lake) -> None:
+    filled.view("upon", base="daily", sql="SELECT hour, trips FROM daily")
+    filled.refresh("upon")
+    told = noise(filled)
+    for command in ("plan", "refresh"):
+        assert told in filled.said(command, "upon", code=1)
+        assert told in json.dumps(filled.json(command, "upon", code=1))
+
+
+def test_a_trouble_that_is_over_is_not_said_by_the_look_that_ends_it(filled: Lake) -> None:
+    with filled.driver() as driver:
+        error = TableUnreadable("trips", "somewhere", "the disk was full")
+        Troubles(driver.store, clock).note(Doing.LOOK, {"daily": error})
+    assert "the disk was full" in filled.said("status", code=1)
+    assert "nothing to do" in filled.said("plan")
+    assert "up to date" in filled.said("refresh")
+    filled.said("status")
+
+
+def test_status_says_what_is_being_computed_and_since_when(filled: Lake) -> None:
+    filled.day(4)
+    filled.day(5)
+    with filled.driver() as driver:
+        outlook = driver.outlook("daily")
+        attempt = driver.begin(outlook, outlook.plan().work[0])
+        said = filled.said("status")
+        (view,) = filled.json("status")["views"]
+        assert "computing 2 buckets (2024-01-04 to 2024-01-05) for " in said
+        assert [each["bucket"] for each in view["computing"]] == ["2024-01-04", "2024-01-05"]
+        since = datetime.fromisoformat(view["computing"][0]["since"])
+        assert abs(datetime.now(UTC) - since) < timedelta(minutes=5)
+        driver.manager.abandon("daily", attempt)
+    assert "computing" not in filled.said("status")
+    assert filled.json("status")["views"][0]["computing"] == []
 
 
 def test_status_of_some_views_only(filled: Lake) -> None:
@@ -418,7 +540,9 @@ def test_plan_of_a_new_view_appends_and_makes_no_state(lake: Lake) -> None:
                     }
                 ],
                 "waiting": [],
+                "follows": [],
                 "errors": [],
+                **NOTHING_WRONG,
             }
         ]
     }
@@ -632,6 +756,78 @@ def test_plan_of_a_view_on_a_view_waits_for_its_base(lake: Lake) -> None:
     ]
 
 
+def chain(lake: Lake) -> None:
+    """Three views, each on the one before, all up to date."""
+    lake.view("upon", base="daily", sql="SELECT hour, trips FROM daily")
+    lake.view("top", base="upon", sql="SELECT hour, trips FROM upon", bucket="1w", start="2024-01-01")
+    lake.refresh("upon", "top")
+
+
+def follows(lake: Lake, *views: str) -> dict[str, list[tuple[str, str, list[str]]]]:
+    found = lake.json("plan", *views)["views"]
+    return {
+        view["name"]: [(each["after"], each["operation"], each["buckets"]) for each in view["follows"]]
+        for view in found
+    }
+
+
+def test_plan_says_what_follows_through_any_depth(lake: Lake) -> None:
+    for number in range(1, 9):
+        lake.day(number)
+    lake.refresh()
+    chain(lake)
+    assert follows(lake) == {"daily": [], "upon": [], "top": []}
+    late(lake)
+    assert follows(lake) == {
+        "daily": [],
+        "upon": [("daily", "OVERWRITE", ["2024-01-02"])],
+        "top": [("upon", "OVERWRITE", ["2024-01-01"])],
+    }
+    assert follows(lake, "top") == {"top": [("upon", "OVERWRITE", ["2024-01-01"])]}
+    said = lake.said("plan", "top").splitlines()
+    assert said[1].strip() == "follows   2024-01-01  1 bucket  once upon is computed"
+    assert "nothing to do" not in "".join(said)
+
+
+def test_what_plan_says_will_follow_is_what_refreshes_then_do(lake: Lake) -> None:
+    chain(lake)
+    for number in range(1, 9):
+        lake.day(number)
+    promised = {name: [tuple(each[1:]) for each in found] for name, found in follows(lake).items()}
+    assert [len(found) for found in promised.values()] == [0, 1, 1]
+    lake.refresh("daily")
+    for name in ("upon", "top"):
+        (view,) = lake.json("plan", name)["views"]
+        assert [(each["operation"], each["buckets"]) for each in view["work"]] == promised[name]
+        lake.refresh(name)
+
+
+def test_what_waits_for_a_bucket_that_can_t_be_computed_does_not_follow(filled: Lake) -> None:
+    chain(filled)
+    (filled.root / "trips/02.parquet").write_bytes(b"no parquet")
+    filled.day(3, "late.parquet")
+    found = {view["name"]: view["follows"] for view in filled.json("plan", code=1)["views"]}
+    assert [(each["after"], each["buckets"]) for each in found["upon"]] == [("daily", ["2024-01-03"])]
+    assert found["top"] == []
+
+
+def test_plan_of_what_follows_writes_nothing_and_lists_no_table_twice(
+    filled: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain(filled)
+    late(filled)
+    before, listings = filled.rows(), list[str]()
+    really = ParquetGlance.listing
+
+    def counted(glance: ParquetGlance, *given: Any) -> Any:
+        listings.append(glance.table.name)
+        return really(glance, *given)
+
+    monkeypatch.setattr(ParquetGlance, "listing", counted)
+    filled.said("plan")
+    assert (filled.rows(), listings) == (before, ["trips"])
+
+
 def test_work_in_flight_is_not_planned_again(filled: Lake) -> None:
     late(filled)
     with filled.driver() as driver:
@@ -707,7 +903,7 @@ def test_explain_of_a_frozen_bucket_says_so(filled: Lake) -> None:
 
 def test_explain_of_a_bucket_with_a_broken_file_names_it_and_why(filled: Lake) -> None:
     (filled.root / "trips/02.parquet").write_bytes(b"no parquet")
-    said = filled.said("explain", "daily", "2024-01-02")
+    said = filled.said("explain", "daily", "2024-01-02", code=1)
     assert "file 02.parquet: it can't be read as Parquet" in said
 
 
@@ -742,10 +938,10 @@ def test_explain_shows_the_last_error_and_since_when_after_many_failures(filled:
         for number in range(12):
             filled.day(2, "late.parquet", rows=number + 2)
             driver.fail("daily", f"error {number}")
-    found = filled.json("explain", "daily", "2024-01-02")
+    found = filled.json("explain", "daily", "2024-01-02", code=1)
     assert (found["state"], found["last_error"]) == ("STALE", "error 11")
     assert found["since"] is not None
-    assert "last error error 11" in filled.said("explain", "daily", "2024-01-02")
+    assert "last error error 11" in filled.said("explain", "daily", "2024-01-02", code=1)
 
 
 def test_explain_of_a_bucket_with_very_many_files_fits_a_screen(filled: Lake) -> None:
@@ -887,12 +1083,25 @@ def test_plan_of_a_fenced_deployment_says_so_and_exits_with_1(filled: Lake) -> N
     assert "mv-assets adopt" in filled.said("plan", code=1)
 
 
-@pytest.mark.parametrize("command", [["mark", "daily"], ["explain", "daily", "2024-01-01"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["mark", "daily"],
+        ["explain", "daily", "2024-01-01"],
+        ["refresh", "daily", "--bucket", "2024-01-01"],
+    ],
+)
 def test_a_fenced_deployment_is_refused(filled: Lake, command: list[str]) -> None:
     fenced(filled)
     rows = filled.rows()
-    assert "it is fenced" in filled.refused(*command)
+    assert "it is fenced" in filled.refused(*command, code=1)
     assert filled.rows() == rows
+
+
+def test_a_refresh_of_a_fenced_deployment_says_so_and_exits_with_1(filled: Lake) -> None:
+    fenced(filled)
+    assert "it is fenced" in filled.said("refresh", code=1)
+    assert "it is fenced" in filled.json("refresh", code=1)["views"][0]["fenced"]
 
 
 def test_status_of_a_fenced_deployment_says_what_to_do_and_exits_with_1(filled: Lake) -> None:

@@ -18,6 +18,7 @@ import yaml
 
 from mv_assets.state.store import Store
 from mv_assets_tests.cli.commands import Commands
+from mv_assets_tests.tables.lake import spoiled
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS trips, sum(fare) AS fare FROM trips GROUP BY ALL"
@@ -119,6 +120,11 @@ def test_json_has_every_bucket_with_its_outcome(person: Person) -> None:
         ],
         "waiting": [],
         "error": None,
+        "fenced": None,
+        "failed": [],
+        "broken_files": [],
+        "troubles": [],
+        "stalled": None,
     }
 
 
@@ -171,6 +177,37 @@ def test_a_file_that_can_t_be_read_is_named_and_the_others_are_done(person: Pers
     assert "03.parquet" in failed
     assert "03.parquet" in person.run("status", code=1)
     assert "backing off" in person.run("refresh", code=1)
+
+
+def test_130_a_new_file_with_damaged_pages_fails_its_bucket_and_the_others_are_done(person: Person) -> None:
+    person.run("refresh")
+    person.put(5)
+    late = person.put(3, "late.parquet")
+    late.write_bytes(spoiled(late.read_bytes(), "at"))
+    said = person.run("refresh", code=1)
+    assert "complete through 2024-01-06" in said
+    assert "APPEND    2024-01-05  1 bucket, 24 rows  committed" in said
+    [failed] = [line for line in said.splitlines() if "failed" in line]
+    assert "OVERWRITE 2024-01-03  1 bucket  failed  file late.parquet" in failed
+    [view] = json.loads(person.run("refresh", "--json", code=1))["views"]
+    assert ["late.parquet" in each["error"] for each in view["failed"]] == [True]
+    assert ["late.parquet" in each for each in view["broken_files"]] == [True]
+    person.put(3, "late.parquet")
+    assert person.outcomes() == {"2024-01-03": "committed"}
+
+
+def test_130_a_new_file_without_a_footer_holds_the_watermark_and_is_named(person: Person) -> None:
+    person.run("refresh")
+    person.put(5)
+    late = person.put(3, "late.parquet")
+    late.write_bytes(late.read_bytes()[:-20])
+    for _ in range(2):
+        said = person.run("refresh", code=1)
+        assert "complete through 2024-01-05" in said
+        assert "trips: file late.parquet: it can't be read as Parquet" in said
+        assert "up to date" not in said
+    late.unlink()
+    assert "complete through 2024-01-06" in person.run("refresh")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ from pyiceberg.types import (
 )
 
 from mv_assets_tests.engine.works import Works, daily, rows_at
+from mv_assets_tests.modelled import DAY
 from mv_assets_tests.tables import delta_log as log
+from mv_assets_tests.tables.lake import spoiled
+from mv_assets_tests.tables.test_delta import without_stats
 
 Make = Callable[..., Works]
 Create = Callable[..., Table]
@@ -46,6 +49,33 @@ def test_a_partitioned_delta_table(works: Make) -> None:
         write_deltalake(table_of(lake), rows, mode="append", partition_by=["zone"])
     assert lake.outcomes() == dict.fromkeys(range(3), ALL)
     assert lake.rows("zone", "x") == [("a/b", 0), ("c d%", 1), (None, 2)]
+
+
+@pytest.mark.parametrize("logged", [True, False], ids=["statistics in the log", "none there"])
+def test_130_damaged_pages_of_a_delta_table_fail_their_bucket_and_no_other(
+    works: Make, *, logged: bool
+) -> None:
+    lake = works(daily("x"), table=DELTA)
+    root = table_of(lake)
+    for number in (0, 1, 2):
+        write_deltalake(root, rows_at([number], x=number), mode="append")
+    if not logged:
+        without_stats(root)
+    (file,) = [each for each in root.glob("*.parquet") if pq.read_table(each)["x"].to_pylist() == [1]]
+    whole = file.read_bytes()
+    file.write_bytes(spoiled(whole, "at"))
+    report = lake.run()["v"]
+    assert {bucket // DAY: each.outcome.value for bucket, each in report.results.items()} == {
+        0: ALL,
+        1: "failed",
+        2: ALL,
+    }
+    assert (lake.states(0, 1, 2), lake.watermark(), file.name in report.wrong.failed[DAY]) == ("VSV", 1, True)
+    file.write_bytes(whole)
+    # What backs off is tried again in time.
+    lake.clock.now += DAY
+    assert not lake.run()["v"].wrong
+    assert (lake.rows("x"), lake.watermark()) == ([0, 1, 2], 3)
 
 
 def test_a_delta_table_is_compacted_changed_and_restored(works: Make) -> None:

@@ -55,7 +55,7 @@ def test_a_pipe_that_does_not_know_a_names_letters_gets_them_another_way(lake: L
         command(lake, *arguments, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
         for arguments in (COMMANDS[2], [*COMMANDS[2], "--json"])
     ]
-    assert [(each.returncode, each.stderr) for each in done] == [(0, ""), (0, "")]
+    assert [(each.returncode, each.stderr) for each in done] == [(1, ""), (1, "")]
     assert r"\U0001f600 \xfc" in done[0].stdout
     assert json.loads(done[1].stdout)["added"][0]["name"] == f"{EVIL}.parquet"
 

@@ -124,7 +124,10 @@ def test_spark_that_goes_away_costs_the_buckets_of_its_job_one_attempt(
     made.before = goes_away(1)
     report = made.run()["v"]
     assert (report.error, made.states(*range(6))) == (None, "SSVVVV")
-    assert ["Spark went away while this was computed" in each for each in report.wrong] == [True, True]
+    assert ["Spark went away while this was computed" in each for each in report.wrong.failed.values()] == [
+        True,
+        True,
+    ]
     assert [record.count for record in made.snapshot().attempts.values()] == [1, 1]
 
 

@@ -44,6 +44,7 @@ from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.listing import ALWAYS, Listing
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.tables import iceberg_log as log
+from mv_assets_tests.tables.lake import put, spoiled
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
@@ -657,6 +658,22 @@ def test_a_damaged_file_is_broken(create: Create, table: Make, root: Path) -> No
     data(root)[0].write_bytes(b"no Parquet")
     (broken,) = table().glance().listing().broken.values()
     assert "can't be read as Parquet" in broken.why
+
+
+def test_130_a_file_with_damaged_pages_lies_where_its_footer_says(
+    create: Create, table: Make, root: Path
+) -> None:
+    made = create(**NO_METRICS)
+    made.append(rows(1, 2))
+    with made.update_schema() as update:
+        update.rename_column("ts", "at")
+    # The footer has the column by the name that it had.
+    put(data(root)[0], spoiled(data(root)[0].read_bytes()))
+    for _ in range(2):
+        listing = table(TimeColumn("at")).glance().listing()
+        assert (ranges(listing), listing.unread) == ([(DAY, 2 * DAY)], set())
+        (broken,) = listing.broken.values()
+        assert "can't be read as Parquet" in broken.why
 
 
 def test_a_renamed_time_column_is_found_in_older_files(create: Create, table: Make) -> None:

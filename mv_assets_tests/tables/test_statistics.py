@@ -129,6 +129,16 @@ def test_130_a_new_file_with_damaged_pages_lies_where_its_footer_says(lake: Lake
     assert lake.look().broken == {}
 
 
+def test_130_a_file_that_is_too_large_to_be_kept_in_memory_is_asked_as_well(lake: Lake) -> None:
+    times = pa.array([3, 7], pa.timestamp("ms"))
+    noise = [bytes([number]) * (3 << 20) for number in (1, 2)]
+    rows = pa.table({"ts": times, "x": pa.array(noise, pa.binary())})
+    data = table_content(rows, compression="none", use_dictionary=False)
+    assert len(data) > 4 << 20
+    put(lake.root / "a.parquet", spoiled(data))
+    assert ranges(lake.look()) == {"a.parquet": (3, 7)}
+
+
 def test_130_a_file_that_was_replaced_lies_where_it_was_and_where_its_footer_says(lake: Lake) -> None:
     file = lake.write("a.parquet", 3 * DAY)
     lake.look()

@@ -16,7 +16,18 @@ from mv_assets.errors import TableUnreadable
 from mv_assets.tables.locating import folder_at
 from mv_assets.tables.remote import RemoteFolder
 from mv_assets_tests.tables import stores
-from mv_assets_tests.tables.lake import LATER, SETTLE, Lake, content, crcs, put, ranges, table_content, whole
+from mv_assets_tests.tables.lake import (
+    LATER,
+    SETTLE,
+    Lake,
+    content,
+    crcs,
+    put,
+    ranges,
+    spoiled,
+    table_content,
+    whole,
+)
 from mv_assets_tests.tables.stores import Seconds, Store, Tagged, Timeless
 
 
@@ -158,6 +169,15 @@ def test_a_young_object_is_not_trusted_yet(lake: Lake, store: type[Store]) -> No
     assert found.changed[0] > 1_700_000_000_000
     lake.clock.now = LATER
     assert lake.look(path=url(store)).recheck_at is None
+
+
+@every_store
+def test_130_a_new_object_with_damaged_pages_lies_where_its_footer_says(
+    lake: Lake, store: type[Store]
+) -> None:
+    write(store, "a.parquet", spoiled(content(3, 7)))
+    found = lake.look(path=url(store))
+    assert (ranges(found), set(found.broken)) == ({"a.parquet": (3, 7)}, {"a.parquet"})
 
 
 @every_store

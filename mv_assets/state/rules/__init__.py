@@ -15,7 +15,7 @@ from mv_assets.state.rules.definitions import (
     see_source,
     start_view,
 )
-from mv_assets.state.rules.looks import idle, unserved
+from mv_assets.state.rules.looks import idle, recorded, unserved
 from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
 from mv_assets.state.rules.states import effective_state, has_current_data
 from mv_assets.state.rules.watermark import climb, latest_end
@@ -26,6 +26,7 @@ from mv_assets.state.rules.work import (
     attempt_abandoned,
     attempt_begun,
     attempt_failed,
+    attempt_since,
     due,
     retry_delay,
     standing,
@@ -40,6 +41,7 @@ __all__ = [
     "attempt_abandoned",
     "attempt_begun",
     "attempt_failed",
+    "attempt_since",
     "climb",
     "decide",
     "declare",
@@ -56,6 +58,7 @@ __all__ = [
     "latest_end",
     "mark",
     "next_version",
+    "recorded",
     "repoint",
     "reset",
     "retry_delay",

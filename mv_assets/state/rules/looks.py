@@ -21,6 +21,19 @@ def idle(record: LookRecord | None, table_version: str, map_version: int, now: i
     )
 
 
+def recorded(before: LookRecord | None, look: Look, covers: int) -> LookRecord:
+    """What is kept of a look that covers the map up to that version."""
+    return LookRecord(
+        look.table_version,
+        covers,
+        look.at,
+        look.recheck_at,
+        look.broken,
+        look.rest,
+        unserved(before, look),
+    )
+
+
 def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
     """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
     if look.unserved is None:

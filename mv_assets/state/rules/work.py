@@ -89,6 +89,13 @@ def attempt_begun(record: AttemptRecord | None, generation: str, inputs: Inputs,
     return AttemptRecord(count, generation, record.last_error, now + retry_delay(count), inputs)
 
 
+def attempt_since(record: AttemptRecord) -> int | None:
+    """When the attempt began that has not ended."""
+    if record.generation is None or record.retry_after is None:
+        return None
+    return record.retry_after - retry_delay(record.count)
+
+
 def attempt_failed(record: AttemptRecord, error: str, now: int) -> AttemptRecord:
     """The record after the attempt ended with an error."""
     return replace(record, generation=None, last_error=error, retry_after=now + retry_delay(record.count))

@@ -1,0 +1,45 @@
+"""What a terminal shows while a command works."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mv_assets.cli import looking
+from mv_assets.errors import EngineUnavailable
+from mv_assets.project import Spark
+
+
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [(Spark(), "starting Spark"), (Spark(remote="sc://127.0.0.1:1"), "connecting to Spark")],
+)
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_bar_says_that_spark_starts_while_it_does(
+    monkeypatch: pytest.MonkeyPatch, declared: Spark, says: str, *, starts: bool
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(looking, "Console", lambda **_: Console(file=screen, force_terminal=True))
+    seen: list[str] = []
+
+    with looking.bars() as shown:
+
+        def start(_declared: Spark) -> Any:
+            shown.refresh()
+            seen.append(screen.getvalue())
+            if not starts:
+                raise EngineUnavailable("no Java")
+            return "a session"
+
+        if starts:
+            session: Any = looking.announced(shown, start)(declared)
+            assert session == "a session"
+        else:
+            with pytest.raises(EngineUnavailable):
+                looking.announced(shown, start)(declared)
+        assert shown.tasks == []
+    assert says in seen[0]
+    assert "0/?" not in seen[0]
