@@ -1,8 +1,11 @@
-# Every target makes its own virtual environment; nothing else has to be set up.
+# Every target makes the virtual environment that it needs; nothing else has to be set up.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What mv_assets runs on; and what its tests need besides, in the same place.
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+INSTALL := $(BIN)/pip install --disable-pip-version-check
 # Some tests wait more than they compute.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # How long a soak is.
@@ -23,11 +26,11 @@ dev: java $(READY)
 # and code that is compiled for hours to come is not worth it.
 test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
-test: java chromium $(READY)
+test: java chromium $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS)
 
 # What CI runs: the slow tests as well, and those that compute once more on other Sparks.
-check: java chromium $(READY)
+check: java chromium $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -37,12 +40,12 @@ check: java chromium $(READY)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
 # Lines and branches that no test comes by in its own process.
-cover: java chromium $(READY)
+cover: java chromium $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
 
 # Larger bounds, every fault at every call, other random worlds, and whatever else takes minutes: hours.
 prove: export MV_ASSETS_SEED ?= $(shell date +%s)
-prove: java chromium $(READY)
+prove: java chromium $(TOOLS)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
 	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/simulation --ignore $(TESTS)/matrix
@@ -51,16 +54,16 @@ prove: java chromium $(READY)
 	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/query/fuzz
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.
-soak: java $(READY)
+soak: java $(TOOLS)
 	$(BIN)/python -m mv_assets_tests.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
 
 # SF: how large the line items are, 6 million a unit.
 bench: export SF ?= 1
-bench: java $(READY)
+bench: java $(TOOLS)
 	$(BIN)/python -m mv_assets_tests.benchmarks
 
 # Other tools that keep views, each in an environment of its own below .peers: an hour.
-bench-peers: java $(READY)
+bench-peers: java $(TOOLS)
 	$(BIN)/python -m mv_assets_tests.benchmarks.peers
 
 $(READY): pyproject.toml
@@ -68,7 +71,13 @@ $(READY): pyproject.toml
 	  { echo "mv_assets needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "Python can't make a virtual environment here. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[postgres,delta,iceberg,dev]'
+	@echo "Installing what mv_assets runs on into $(VENV): 1.1 GB, half of it Spark; this takes minutes, once."
+	$(INSTALL) --editable .
+	@touch $@
+
+$(TOOLS): $(READY)
+	@echo "Installing what the tests need into $(VENV): 0.6 GB more; this takes minutes, once."
+	$(INSTALL) --editable '.[postgres,delta,iceberg,dev]'
 	@touch $@
 
 java:

@@ -8,6 +8,7 @@ from dagster import Definitions, in_process_executor
 
 from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.demo import project_file
+from mv_assets.project.file import ACCEPTED
 from mv_assets.views.catalog import load
 
 
@@ -16,9 +17,11 @@ def _tell(file: Path) -> None:
 
 
 _INTERVAL_S = interval_seconds_of(os.environ)
+_ACCEPTED = os.environ.get(ACCEPTED)
+_CATALOG = load(project_file(_tell), schemas=False, version=Path(_ACCEPTED) if _ACCEPTED else None)
 
 defs = Definitions.merge(
-    definitions_of(Deployment(load(project_file(_tell), schemas=False)), interval_seconds=_INTERVAL_S),
+    definitions_of(Deployment(_CATALOG), interval_seconds=_INTERVAL_S),
     # A process, and with local Spark a JVM, a run and not a step.
     Definitions(executor=in_process_executor),
 )

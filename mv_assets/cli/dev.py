@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mv_assets.cli.serving import dagster
+from mv_assets.cli.serving.edits import Edits, watching
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import LOOPBACK, free_port
@@ -23,6 +24,7 @@ from mv_assets.cli.session import Session
 from mv_assets.demo import Demo
 from mv_assets.engine.proxies import direct
 from mv_assets.engine.starting import REMOTE, is_local
+from mv_assets.project.file import ACCEPTED
 
 
 @click.command(epilog="Example: mv-assets dev")
@@ -47,9 +49,14 @@ def dev(ctx: click.Context, port: int) -> None:
     with ExitStack() as stopped:
         lock = stopped.enter_context(locked(session.home))
         # Mistakes are told before anything runs.
-        project = session.catalog(schemas=True).project
+        edits = Edits.begun(
+            file,
+            session.home / "dev.project.yaml",
+            lambda version: session.catalog(schemas=True, version=version),
+            out.print,
+        )
         stopped.enter_context(signals.counted())
-        environment = _environment(session, file)
+        environment = _environment(session, file) | {ACCEPTED: str(edits.accepted)}
         if os.environ.get("DAGSTER_HOME"):
             out.print(
                 escape(f"DAGSTER_HOME is in use: {environment['DAGSTER_HOME']}, with its runs and settings")
@@ -57,9 +64,9 @@ def dev(ctx: click.Context, port: int) -> None:
         # Should this process be killed, what it started goes on, and must not get a second one beside it.
         keep = [lock.descriptor]
         warm = None
-        if is_local(project.spark):
+        if is_local(edits.spark):
             spark_port = free_port()
-            server = spark_server(project.spark, spark_port, environment, logs, keep)
+            server = spark_server(edits.spark, spark_port, environment, logs, keep)
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
         ui_port = _ui_port(port, out)
@@ -74,7 +81,8 @@ def dev(ctx: click.Context, port: int) -> None:
         out.print("starting Dagster" + (" and Spark ..." if warm else " ..."))
         if session.file is None:
             stopped.enter_context(feeding(Demo.here(), out.print))
-        news = _News(out, ui_port, warm, logs, demo=session.file is None)
+        stopped.enter_context(watching(edits, lambda: dagster.reloaded(child, ui_port)))
+        news = _News(out, ui_port, warm, logs, file, demo=session.file is None)
         code = Supervisor(served, ui_port, warm, news.up, signals).run(lock)
     ctx.exit(code)
 
@@ -115,6 +123,7 @@ class _News:
     ui_port: int
     warm: WarmSpark | None
     logs: Path
+    file: Path
     demo: bool
 
     def up(self, how: dagster.Loaded) -> None:
@@ -125,10 +134,10 @@ class _News:
         if self.warm is not None:
             self._line("Spark", self.warm.address)
         self._line("logs", _short(self.logs))
+        self._line("project", f"{_short(self.file.absolute())}; loaded anew when you save it")
         if self.demo:
-            self._line("demo", f"{_short(Demo.here().project)}; a new file every few seconds")
-            self._line("", "in another terminal: mv-assets status, then mv-assets demo late,")
-            self._line("", "or correct, delete, backfill, poison, heal")
+            self._line("demo", "a new file every few seconds; in another terminal: mv-assets status, then")
+            self._line("", "mv-assets demo late, or correct, delete, backfill, poison, heal")
         self.out.print("Ctrl-C stops all of it")
 
     def _line(self, what: str, said: str) -> None:

@@ -43,8 +43,15 @@ class Session:
             click.echo(f"{_UNNAMED}: it is {found}", err=True)
         return found
 
-    def catalog(self, *, schemas: bool = False, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
-        catalog = load(self.project_file, schemas=schemas, listed=listed, only=only)
+    def catalog(
+        self,
+        *,
+        schemas: bool = False,
+        listed: bool = False,
+        only: Sequence[str] = (),
+        version: Path | None = None,
+    ) -> Catalog:
+        catalog = load(self.project_file, schemas=schemas, listed=listed, only=only, version=version)
         if not catalog.views:
             click.echo(f"{self.project_file} declares no view yet; add one under views:", err=True)
         return catalog

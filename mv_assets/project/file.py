@@ -17,6 +17,8 @@ from mv_assets.project.models import FORMATS, MaterializedView, Project, Spark, 
 from mv_assets.project.values import StateUrl, Text
 
 _SQLITE = "sqlite:///"
+# Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
+ACCEPTED = "MV_ASSETS_PROJECT_ACCEPTED"
 # Where passwords and tokens stand.
 _SECRET = frozenset({"state", "spark", "storage_options", "catalog"})
 # They let the rest of a view be looked through for further mistakes; every grain but weeks fits a month.
@@ -65,15 +67,15 @@ class Draft:
         return self.lines.get(where)
 
 
-def read(path: Path, variables: Mapping[str, str] = os.environ) -> Draft:
-    """Read a project file.
+def read(path: Path, variables: Mapping[str, str] = os.environ, *, version: Path | None = None) -> Draft:
+    """Read a project file; a `version` of it that is elsewhere is read as if it were there.
 
     Raises:
         ProjectError: there is no such file, or nothing in it could be understood.
 
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (version or path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         if isinstance(error, FileNotFoundError):

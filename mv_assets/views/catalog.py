@@ -50,17 +50,24 @@ class Catalog:
         return [view for name, view in self.views.items() if name in wanted]
 
 
-def load(file: Path, *, schemas: bool, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
+def load(
+    file: Path,
+    *,
+    schemas: bool,
+    listed: bool = False,
+    only: Sequence[str] = (),
+    version: Path | None = None,
+) -> Catalog:
     """Read a project file; with `schemas`, hold it against the real tables too: all, or those of some views.
 
     With `listed`, a table that can't be listed is a mistake as well. Otherwise that is for a look to say, of
-    the views of that table and of no others.
+    the views of that table and of no others. A `version` of the file may be elsewhere.
 
     Raises:
         ProjectError: with every mistake that was found.
 
     """
-    return prepare(read(file), schemas=schemas, listed=listed, only=only)
+    return prepare(read(file, version=version), schemas=schemas, listed=listed, only=only)
 
 
 def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence[str] = ()) -> Catalog:

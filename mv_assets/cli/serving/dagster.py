@@ -22,11 +22,21 @@ from mv_assets.errors import RunsUnreadable, SettingRefused
 # It ends its runs, its code servers and then itself.
 _WISHES = ((signal.SIGINT, 12.0), (signal.SIGTERM, 3.0))
 _ANSWERS_WITHIN_S = 5.0
+# To import all and to analyse ten thousand views.
+_LOADS_WITHIN_S = 180.0
+_MODULE = "mv_assets.definitions"
 # A run over a range has an event a bucket; one by one each would be a transaction.
 SETTINGS = {"DAGSTER_EVENT_BATCH_SIZE": "100"}
-_QUERY = """{ workspaceOrError { ... on Workspace { locationEntries {
-    name loadStatus
-    locationOrLoadError { ... on PythonError { className message causes { message } } } } } } }"""
+_ENTRY = """name loadStatus
+    locationOrLoadError { ... on PythonError { className message causes { message } } }"""
+_QUERY = f"{{ workspaceOrError {{ ... on Workspace {{ locationEntries {{ {_ENTRY} }} }} }} }}"
+# Runs that go on keep the process they were started by.
+_RELOAD = f"""mutation {{ reloadRepositoryLocation(repositoryLocationName: "{_MODULE}") {{
+    ... on WorkspaceLocationEntry {{ {_ENTRY} }}
+    ... on PythonError {{ message }}
+    ... on UnauthorizedError {{ message }}
+    ... on ReloadNotSupported {{ message }}
+    ... on RepositoryLocationNotFound {{ message }} }} }}"""
 _UNREACHABLE = "DagsterUserCodeUnreachableError"
 
 
@@ -65,7 +75,7 @@ def _existing(given: str) -> Path:
 
 def dagster_dev(port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]) -> Child:
     """`dagster dev`; `folder` is that of its log."""
-    what, at = ["-m", "mv_assets.definitions"], ["-h", LOOPBACK, "-p", str(port)]
+    what, at = ["-m", _MODULE], ["-h", LOOPBACK, "-p", str(port)]
     return Child(
         "Dagster",
         [sys.executable, "-m", "dagster", "dev", *what, *at],
@@ -94,22 +104,39 @@ def seen(child: Child, port: int) -> Loaded | None:
 
 def loaded(port: int) -> Loaded | None:
     """How loading went; None while nobody answers or it goes on."""
+    with suppress(URLError, OSError, ValueError, KeyError, TypeError):
+        found = _asked(port, _QUERY, _ANSWERS_WITHIN_S)
+        return _loaded(found["workspaceOrError"]["locationEntries"])
+    return None
+
+
+def reloaded(child: Child, port: int) -> Loaded | None:
+    """Have the code loaded anew, and how that went; None while there is nobody who could."""
+    if seen(child, port) is None:
+        return None
+    with suppress(URLError, OSError, ValueError, KeyError, TypeError):
+        found = _asked(port, _RELOAD, _LOADS_WITHIN_S)["reloadRepositoryLocation"]
+        return Loaded({_MODULE: found["message"]}) if "message" in found else _loaded([found])
+    return None
+
+
+def _asked(port: int, query: str, within_s: float) -> Any:
     asked = Request(
         f"http://{LOOPBACK}:{port}/graphql",
-        json.dumps({"query": _QUERY}).encode(),
+        json.dumps({"query": query}).encode(),
         {"Content-Type": "application/json"},
     )
-    with suppress(URLError, OSError, ValueError, KeyError, TypeError):
-        # No proxy could reach it.
-        with build_opener(ProxyHandler({})).open(asked, timeout=_ANSWERS_WITHIN_S) as answer:
-            entries = json.load(answer)["data"]["workspaceOrError"]["locationEntries"]
-        if all(entry["loadStatus"] == "LOADED" for entry in entries):
-            found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}
-            wrong = {name: said for name, said in found.items() if "message" in said}
-            return Loaded(
-                {name: _root(said) for name, said in wrong.items()}, any(map(_lost, wrong.values()))
-            )
-    return None
+    # No proxy could reach it.
+    with build_opener(ProxyHandler({})).open(asked, timeout=within_s) as answer:
+        return json.load(answer)["data"]
+
+
+def _loaded(entries: Sequence[Mapping[str, Any]]) -> Loaded | None:
+    if any(entry["loadStatus"] != "LOADED" for entry in entries):
+        return None
+    found = {entry["name"]: entry["locationOrLoadError"] or {} for entry in entries}
+    wrong = {name: said for name, said in found.items() if "message" in said}
+    return Loaded({name: _root(said) for name, said in wrong.items()}, any(map(_lost, wrong.values())))
 
 
 def _lost(error: Mapping[str, Any]) -> bool:

@@ -1,0 +1,52 @@
+"""What `make` would install, and when."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+RUN = "pip install --disable-pip-version-check --editable ."
+TOOLS = f"{RUN[:-1]}'.[postgres,delta,iceberg,dev]'"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name in ("Makefile", "pyproject.toml"):
+        (tmp_path / name).write_text((CHECKOUT / name).read_text())
+        os.utime(tmp_path / name, (1_000, 1_000))
+    (tmp_path / ".venv").mkdir()
+    return tmp_path
+
+
+def installs(folder: Path, target: str, *made: str) -> list[str]:
+    """What a target would install where some stamps have been made, one after the other."""
+    for at, stamp in enumerate(made):
+        (folder / ".venv" / stamp).touch()
+        os.utime(folder / ".venv" / stamp, (2_000 + at, 2_000 + at))
+    said = subprocess.run(  # noqa: S603 - our own targets
+        ["make", "--dry-run", target],  # noqa: S607 - the system's
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [line.partition("/")[2].partition("/")[2] for line in said.splitlines() if "pip install" in line]
+
+
+def test_dev_installs_what_it_runs_on_and_the_tests_add_to_it(checkout: Path) -> None:
+    assert installs(checkout, "dev") == [RUN]
+    assert installs(checkout, "test") == [RUN, TOOLS]
+    assert installs(checkout, "test", ".ready") == [TOOLS]
+    assert installs(checkout, "dev", ".ready") == []
+
+
+@pytest.mark.parametrize("target", ["dev", "test", "check", "soak", "bench"])
+def test_nothing_is_installed_twice(checkout: Path, target: str) -> None:
+    assert installs(checkout, target, ".ready", ".tools") == []
+    # But what is asked for may change.
+    os.utime(checkout / "pyproject.toml", (3_000, 3_000))
+    assert installs(checkout, target)[0] == RUN
