@@ -60,10 +60,14 @@ def links(page: Path) -> list[str]:
     return [one or other for one, other in _LINK.findall(code_left_out)]
 
 
+def headings(page: Path) -> list[str]:
+    return re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+
+
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings, and Python-Markdown too: `slugify` below says where they agree."""
-    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)}
+    return {slug(heading) for heading in headings(page)}
 
 
 def slug(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
+    """As Python-Markdown makes it."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
