@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/pip install --disable-pip-version-check
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 # Some tests wait more than they compute.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # How long a soak is.
@@ -17,7 +19,7 @@ TESTS := mv_assets_tests
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
-.PHONY: dev test check cover prove soak bench bench-peers java chromium clean
+.PHONY: dev test check cover prove soak bench bench-peers docs java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -29,8 +31,8 @@ test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredS
 test: java chromium $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS)
 
-# What CI runs: the slow tests as well, and those that compute once more on other Sparks.
-check: java chromium $(TOOLS)
+# What CI runs: the slow tests as well, those that compute once more on other Sparks, and whether the documents can be built.
+check: java chromium docs $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -66,6 +68,17 @@ bench: java $(TOOLS)
 bench-peers: java $(TOOLS)
 	$(BIN)/python -m mv_assets_tests.benchmarks.peers
 
+# The pages of docs/ as a site, in site/; whatever does not fit together is an error.
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
+
+# An environment of its own: who only writes needs neither Spark nor Dagster.
+$(DOCS_READY): pyproject.toml
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check \
+	  $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	@touch $@
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	  { echo "mv_assets needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another one: make PYTHON=python3.12" >&2; exit 1; }
@@ -93,4 +106,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info
+	rm -rf $(VENV) $(DOCS_VENV) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info

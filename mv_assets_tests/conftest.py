@@ -208,7 +208,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
-    """Tests that share a Spark server and a Dagster in one process, the mutants in one; others anywhere.
+    """Tests that share a Spark server and a Dagster in one process, the mutants and the pages in one each.
 
     What xdist makes of `xdist_group` is lost on the pytest used here.
     """
@@ -216,6 +216,8 @@ class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
     def _split_scope(self, nodeid: str) -> str:
         if any(part in nodeid for part in _BEHIND_A_SERVER):
             return "behind a server"
+        if "/docs/test_shown.py" in nodeid:
+            return "documents"
         return "mutants" if "/fuzz/test_mutants.py" in nodeid else nodeid
 
 
