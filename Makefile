@@ -70,7 +70,7 @@ bench-peers: java $(TOOLS)
 
 # The pages of docs/ as a site, in site/; whatever does not fit together is an error.
 docs: $(DOCS_READY)
-	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict --config-file .mkdocs.yml
 
 # An environment of its own: who only writes needs neither Spark nor Dagster.
 $(DOCS_READY): pyproject.toml

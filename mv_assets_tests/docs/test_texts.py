@@ -52,7 +52,7 @@ def test_a_stranger_reads_the_readme_in_five_minutes() -> None:
 
 
 def test_every_page_is_in_the_navigation_and_in_the_readme() -> None:
-    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((ROOT / ".mkdocs.yml").read_text(encoding="utf-8"))
     listed = re.findall(r"'([\w-]+\.md)'", str(settings["nav"]))
     pages = {page.name for page in DOCS.glob("*.md")}
     assert sorted(listed) == sorted(pages)
@@ -62,7 +62,7 @@ def test_every_page_is_in_the_navigation_and_in_the_readme() -> None:
 
 
 def test_the_site_fetches_nothing() -> None:
-    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((ROOT / ".mkdocs.yml").read_text(encoding="utf-8"))
     assert settings["theme"]["font"] is False
     # Material would fetch what draws diagrams.
     assert [name for name, text in _TEXTS.items() if "```mermaid" in text] == []
