@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -22,8 +23,12 @@ def folder() -> Path:
     its processes may be started anywhere, and are to find one project. Else the working directory.
     """
     given = os.environ.get("DAGSTER_HOME")
-    if given and _keeps_beside(Path(given) / "dagster.yaml"):
-        return Path(given)
+    if given:
+        with suppress(RuntimeError):
+            # Dagster knows ~ as well.
+            named = Path(given).expanduser()
+            if _keeps_beside(named / "dagster.yaml"):
+                return named
     return Path.cwd()
 
 

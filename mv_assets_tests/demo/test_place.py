@@ -84,7 +84,12 @@ def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_dagster_finds_one_project_wherever_it_is_started(deployed: Path) -> None:
+def test_dagster_finds_one_project_wherever_it_is_started(
+    deployed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project_file() == deployed / ".mv_assets" / "demo" / "project.yaml"
+    monkeypatch.setenv("HOME", str(deployed.parent))
+    monkeypatch.setenv("DAGSTER_HOME", "~/deployed")
     assert project_file() == deployed / ".mv_assets" / "demo" / "project.yaml"
     (deployed / "project.yaml").write_text("views: []\n")
     assert project_file() == deployed / "project.yaml"
