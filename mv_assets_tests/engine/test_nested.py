@@ -40,7 +40,11 @@ def filled(works: Make, catalog: SqlCatalog) -> Callable[..., Works]:
 
     def make(kind: str, *views: MaterializedView) -> Works:
         table, _, how = kind.partition(" ")
-        lake = works(*views, table={"format": table}, oracle=oracle(how))
+        lake = works(
+            *views,
+            table={"format": table, **({"unsafe": True} if table == "iceberg" else {})},
+            oracle=oracle(how),
+        )
         root = lake.folder / "events"
         if table == "iceberg":
             put: nested.Put = nested.iceberg(catalog, root, int(how)).append
@@ -128,7 +132,7 @@ def test_columns_that_changed_names_and_types_beside_partitions(works: Make, cat
     schema = pa.schema({"at": nested.SCHEMA.field("at").type, "zone": pa.string(), "s": small, "t": small})
     lake = works(
         daily("zone", "s.x AS sx", "s.added AS added", "was.y AS y", "typeof(s.x) AS kind"),
-        table={"format": "iceberg"},
+        table={"format": "iceberg", "unsafe": True},
     )
     made = nested.iceberg(catalog, lake.folder / "events", 2, by="zone", schema=schema)
     at = nested.rows(0)["at"].to_pylist()[-1:]

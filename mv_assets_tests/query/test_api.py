@@ -150,7 +150,7 @@ def by_id(tmp_path: Path) -> Iterator[Path]:
             events.append(nested.rows(number))
             put(nested.rows(number))
         tables = [
-            {"name": "events", "path": "events", "format": "iceberg", "time_column": "at"},
+            {"name": "events", "path": "events", "format": "iceberg", "unsafe": True, "time_column": "at"},
             {"name": "d", "path": "d", "format": "delta"},
         ]
         view = {"name": "v", "base": "events", "dimensions": ["d"], "sql": JOINED, "time_column": "at"}
