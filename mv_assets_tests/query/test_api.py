@@ -149,7 +149,7 @@ def by_id(tmp_path: Path) -> Iterator[Path]:
         for number in range(2):
             events.append(nested.rows(number))
             put(nested.rows(number))
-        tables = [
+        tables: list[dict[str, Any]] = [
             {"name": "events", "path": "events", "format": "iceberg", "unsafe": True, "time_column": "at"},
             {"name": "d", "path": "d", "format": "delta"},
         ]
