@@ -1,13 +1,14 @@
-"""What of the views a person asks for: which buckets, whatever their state or not, and how much to read."""
+"""What of the views a person asks for: which buckets, whatever their state or not, how much; what to drop."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mv_assets.errors import BucketError, OutOfCoverage
+from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
 from mv_assets.refresh.bounds import check_extension, check_range, check_start
 from mv_assets.state.manager import PartitionManager
+from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
 
@@ -77,6 +78,22 @@ def prepare(
         manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
     elif before:
         manager.force(view.declaration, before, "the coverage was extended", extend=True)
+
+
+def to_drop(catalog: Catalog, view: str, *, with_dependants: bool) -> list[str]:
+    """A view that is to be dropped, and after it those that go with it.
+
+    Only what the project declares can be based on it: a view that nobody declares waits for nothing, and its
+    map does not say what it was made of.
+
+    Raises:
+        HasDependants: others are based on it, and are to stay.
+
+    """
+    named, *dependants = catalog.with_dependants(view)
+    if dependants and not with_dependants:
+        raise HasDependants(named, dependants)
+    return [named, *dependants]
 
 
 def uncovered(

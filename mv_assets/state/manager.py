@@ -70,9 +70,20 @@ class PartitionManager:
         """
         return self._transact(view, "adopt", lambda tx: declaring.adopt(tx, self._log, definition))
 
-    def drop(self, view: str, why: str | None = None) -> None:
-        """Make the whole view VACANT. Its generations are garbage from this version on."""
-        self._transact(view, "drop", lambda tx: declaring.drop(tx, self._log, why))
+    def drop(self, view: str, why: str | None = None, *, dependants: Iterable[str] = ()) -> None:
+        """Make a view VACANT, and with it those based on it: all of them, or in the end none.
+
+        Their generations are garbage from this version on.
+        """
+        views = [view, *dependants]
+
+        def once() -> None:
+            self.clock()
+            with self._store.write_all(views) as writers:
+                for tx in writers:
+                    declaring.drop(tx, self._log, why)
+
+        self._retry.run(self._retry.critical, view, "drop", once)
 
     def mark_stale(self, view: Declaration, marks: Mapping[int, Mark]) -> list[int]:
         """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""

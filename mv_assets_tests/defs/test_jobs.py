@@ -112,6 +112,18 @@ def test_drop_view_wants_to_hear_the_name_twice(office: Make) -> None:
     assert made.settle() == ["v 1970-01-01..1970-01-04"]
 
 
+def test_drop_view_drops_what_is_based_on_a_view_only_if_told_to(office: Make) -> None:
+    made = office(view(), view("w", base="v", sql="SELECT hour, n FROM v", bucket="1d"))
+    made.settle()
+    refused = made.job("drop_view", view="v", confirm="v")
+    assert "w is based on it and would wait for it" in failure_of(refused)
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert made.job("drop_view", view="v", confirm="v", with_dependants=True).success
+    assert made.refinery.states(0, 1, 2, 3, name="w") == "----"
+    assert (made.materialized("v"), made.materialized("w")) == ({}, {})
+    assert made.settle() == ["v 1970-01-01..1970-01-04", "w 1970-01-01..1970-01-04"]
+
+
 def test_an_audit_finds_what_was_tampered_with_and_the_sensor_mends_it(office: Make) -> None:
     made = office()
     made.settle()
