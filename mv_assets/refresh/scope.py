@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
 from mv_assets.refresh.bounds import check_extension, check_range, check_start
@@ -19,13 +19,16 @@ class Scope:
     start: int | None = None
     end: int | None = None
     max_bytes: int | None = None
+    # By view, the buckets that were asked for by name: these are meant, due or not.
+    named: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
         """The time of some neighbouring buckets; None for all of it."""
         if buckets is None:
             return cls(max_bytes=max_bytes)
-        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
+        named = {view.name: frozenset(buckets)}
+        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes, named)
 
     def holds(self, view: View, bucket: int) -> bool:
         after = self.start is None or view.buckets.next(bucket) > self.start

@@ -97,7 +97,7 @@ class PartitionManager:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
 
         def step(tx: MapWriter, before: Header) -> list[int]:
-            header = rules.see_source(before, look.source_end)
+            header = rules.see_source(before, look.source_end, look.closed)
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
             after, marked = self._mark(tx, before, header, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
@@ -373,7 +373,9 @@ class PartitionManager:
             return before, []
         after = write_rows(tx, self._log, before, header, rows, marked.values())
         if not marked:
-            tx.put_events([self._log.of_view(Operation.LOOK, after.version, "the source's end moved")])
+            moved = header.source_end != before.source_end
+            why = "the source's end moved" if moved else "the bucket that the source ends in was closed"
+            tx.put_events([self._log.of_view(Operation.LOOK, after.version, why)])
         return after, list(marked)
 
     def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:

@@ -18,7 +18,7 @@ from mv_assets.state.rules.definitions import (
 from mv_assets.state.rules.looks import idle, unserved
 from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
 from mv_assets.state.rules.states import effective_state, has_current_data
-from mv_assets.state.rules.watermark import climb, latest_end
+from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
@@ -40,7 +40,11 @@ __all__ = [
     "attempt_abandoned",
     "attempt_begun",
     "attempt_failed",
+    "cap",
     "climb",
+    "closed",
+    "closes_at",
+    "complete",
     "decide",
     "declare",
     "differs",
