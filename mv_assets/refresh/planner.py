@@ -123,17 +123,13 @@ def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
 
 
 def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
-    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty.
-
-    The clock alone may have closed a bucket since: then W can move, over a bucket to compute or one that a
-    person had computed before.
-    """
+    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
     header = pulse.header
-    if pulse.look is None or pulse.look.rest is None:
+    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
         return False
     closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
     latest = cutoff(limits, rules.complete(header.source_end, closed), now)
-    return latest is None or header.buckets.next(header.watermark) > latest
+    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest
 
 
 def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
@@ -145,9 +141,14 @@ def not_due(header: Header, limits: Limits, base: str, source_end: int | None, n
     if end > now - limits.buffer:
         return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
     known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
-    closes_at = rules.closes_at(header.buckets, source_end, limits.closes)
-    if closes_at is not None and source_end is not None and bucket <= source_end < end and now < closes_at:
-        return f"it ends at {iso(end)}, {base} is known to have {known}, and it is due at {iso(closes_at)}"
+    if source_end is not None and bucket <= source_end < end:
+        closes_at = rules.closes_at(header.buckets, source_end, limits.closes)
+        if closes_at is not None and now < closes_at:
+            return (
+                f"it ends at {iso(end)}, {base} is known to have {known}, and it is due at {iso(closes_at)}"
+            )
+        if limits.closes is None:
+            known += "; the view's `closes` would have it due by the clock"
     return f"it ends at {iso(end)}, and {base} is known to have {known}"
 
 

@@ -96,11 +96,17 @@ def test_the_map_and_the_clock_alone_tell_that_a_bucket_is_closed(lake: Lakes) -
     made.converge()
     made.look(whole=True)
     pulse = made.store.pulse("v")
-    for closes, buffer, due_at in [(HOUR, 0, HOUR), (HOUR, 2 * HOUR, 2 * HOUR), (0, 0, 0)]:
-        limits = Limits(buffer=buffer, closes=closes)
-        assert nothing_due(pulse, limits, 2 * DAY + due_at - 1)
-        assert not nothing_due(pulse, limits, 2 * DAY + due_at)
+    for limits in (Limits(closes=HOUR), Limits(buffer=2 * HOUR, closes=HOUR)):
+        assert nothing_due(pulse, limits, 2 * DAY + HOUR - 1)
+        assert not nothing_due(pulse, limits, 2 * DAY + HOUR)
     assert nothing_due(pulse, Limits(), 1_000 * DAY)
+    # Closed and looked at, and its buffer not over yet.
+    made.clock.now += 1
+    made.look()
+    made.look(whole=True)
+    pulse, limits = made.store.pulse("v"), Limits(buffer=2 * HOUR, closes=HOUR)
+    assert nothing_due(pulse, limits, 2 * DAY + 2 * HOUR - 1)
+    assert not nothing_due(pulse, limits, 2 * DAY + 2 * HOUR)
 
 
 def test_w_climbs_by_the_clock_over_what_a_person_had_computed_before(lake: Lakes) -> None:
@@ -309,6 +315,9 @@ def test_what_is_not_due_says_when_it_will_be(lake: Lakes) -> None:
     assert made.look().not_due(0) == said
     made.clock.now = 9 * DAY
     assert made.look().not_due(DAY) == f"it ends at 1970-01-03T00:00:00Z, and {known}"
+    made.declare(view())
+    by_clock = "the view's `closes` would have it due by the clock"
+    assert made.look().not_due(0) == f"it ends at 1970-01-02T00:00:00Z, and {known}; {by_clock}"
 
 
 def test_a_file_of_unknown_range_holds_w_at_a_closed_bucket_too(lake: Lakes) -> None:
@@ -430,3 +439,16 @@ def test_whole_days_below_are_closed_below_alone(lake: Lakes) -> None:
     made.clock.now += 100 * DAY
     made.converge()
     assert (made.watermark("v"), made.watermark("w")) == (2, 2)
+
+
+def test_a_day_of_a_view_on_a_view_that_is_named_waits_for_what_is_below(lake: Lakes) -> None:
+    made = lake(view("v"), days())
+    made.days(0)
+    made.write("today.parquet", [day(1, 0), day(1, 9)])
+    made.clock.now = DAY + 10 * HOUR
+    made.converge()
+    [waiting] = named(made, 1, name="w").plan().waiting
+    assert waiting.reason == "waits for v 1970-01-02, which is VACANT"
+    made.carry_out(named(made, 1))
+    assert made.carry_out(named(made, 1, name="w")) == {1: "committed"}
+    assert (made.states(0, 1, name="w"), made.watermark("v"), made.watermark("w")) == ("VV", 1, 1)

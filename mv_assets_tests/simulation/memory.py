@@ -96,6 +96,7 @@ class Memory:
                 header.start,
                 header.definition,
                 header.source_end,
+                header.closed,
                 rank[header.reset_at],
             ),
             tuple(sorted(self.history)),

@@ -15,7 +15,7 @@ from mv_assets.state.rules.definitions import (
     see_source,
     start_view,
 )
-from mv_assets.state.rules.looks import idle, unserved
+from mv_assets.state.rules.looks import closes_now, idle, unserved
 from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
 from mv_assets.state.rules.states import effective_state, has_current_data
 from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
@@ -44,6 +44,7 @@ __all__ = [
     "climb",
     "closed",
     "closes_at",
+    "closes_now",
     "complete",
     "decide",
     "declare",
