@@ -209,6 +209,17 @@ class NotDeclared(Refused):
         super().__init__(f"the project has no view {name!r}; {there}")
 
 
+class HasDependants(Refused):
+    """A view was to be dropped that others are based on."""
+
+    def __init__(self, view: str, dependants: Sequence[str]) -> None:
+        are, them = ("is", "it") if len(dependants) == 1 else ("are", "them")
+        super().__init__(
+            f"view {view!r} was not dropped: {', '.join(dependants)} {are} based on it and would wait for "
+            f"it; drop {them} too, with `--with-dependants` (in Dagster `with_dependants: true`)"
+        )
+
+
 class NoState(StateError):
     """There is no state database yet."""
 

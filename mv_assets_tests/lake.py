@@ -129,10 +129,10 @@ class Lake:
             raise outlook
         return outlook
 
-    def dry(self, name: str = "v") -> Outlook:
+    def dry(self, name: str = "v", named: frozenset[int] = frozenset()) -> Outlook:
         """A round that writes nothing."""
         watch = Watch(self.catalog, self.tables, ImaginedMaps(self.store), self.clock)
-        outlook = watch.round(whole=True)[name]
+        outlook = watch.round(whole=True, named={name: named})[name]
         if isinstance(outlook, MvError):
             raise outlook
         return outlook
@@ -179,7 +179,7 @@ class Lake:
         }
 
         def look_again() -> SecondLook:
-            now = sights_now() if sights_now else sights_of(self.dry(name))
+            now = sights_now() if sights_now else sights_of(self.dry(name, outlook.named))
             return SecondLook({b: now[b] for b in attempt.buckets})
 
         decided = self.manager.commit(outlook.view.declaration, attempt, staged, look_again)

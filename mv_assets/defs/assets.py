@@ -48,14 +48,17 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         who = f"Dagster run {context.run.run_id[:8]}"
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = expected_of(context.run, context.instance, force=config.force)
+        by_person = expected is not Expected.DUE
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
         spark, alive = getattr(context.resources, SPARK), SignsOfLife(context.log)
         with (
             as_failures(),
             deployment.open(who, spark) as project,
-            TwoStepRefresh(project, view, buckets, alive.sleep, observer=alive.observer) as refresh,
+            TwoStepRefresh(
+                project, view, buckets, alive.sleep, named=by_person, observer=alive.observer
+            ) as refresh,
         ):
-            if expected is not Expected.DUE:
+            if by_person:
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
             if refresh.stage() or _is_news(refresh, expected):
                 # The IO manager commits before this goes on.

@@ -19,7 +19,7 @@ from mv_assets.refresh.audit import audit
 from mv_assets.refresh.garbage import Garbage, GcReport
 from mv_assets.refresh.opened import OpenProject
 from mv_assets.refresh.refresher import Refresher, Report
-from mv_assets.refresh.scope import Scope, between, prepare
+from mv_assets.refresh.scope import Scope, between, prepare, to_drop
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
@@ -37,7 +37,8 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
         ),
         _job(
             "drop_view",
-            "Forget a view's buckets and delete its data. Its sensor then asks for all of them again.",
+            "Forget a view's buckets and delete its data, and if asked that of the views based on it. "
+            "Its sensor then asks for all of them again.",
             _drop(deployment, views),
         ),
         _job(
@@ -143,6 +144,9 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
     class DropView(dg.Config):
         view: views = Field(description="The view.")
         confirm: str = Field("", description="Write the view's name here as well: its data will be deleted.")
+        with_dependants: bool = Field(
+            default=False, description="Drop the views that are based on it, too; they would wait for it."
+        )
 
     @dg.op(name="mv_assets_drop")
     def drop(context: dg.OpExecutionContext, config: DropView) -> None:
@@ -150,12 +154,16 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
         if config.confirm != name:
             raise dg.Failure(f"nothing was dropped: write {name} into confirm as well", allow_retries=False)
         with as_failures(), _open(deployment, context, spark=False) as project:
-            if name in project.store.views():
-                project.manager.drop(name, f"dropped by Dagster run {context.run.run_id[:8]}")
-                report = Garbage(project.store, project.manager, project.warehouse).collect(name)
-                _log(context, report)
-            context.instance.wipe_assets([dg.AssetKey(name)])
-            context.log.info("%s is dropped", name)
+            names = to_drop(deployment.catalog, name, with_dependants=config.with_dependants)
+            known = [each for each in names if each in project.store.views()]
+            if known:
+                why = f"dropped by Dagster run {context.run.run_id[:8]}"
+                project.manager.drop(known[0], why, dependants=known[1:])
+            garbage = Garbage(project.store, project.manager, project.warehouse)
+            for each in known:
+                _log(context, garbage.collect(each))
+            context.instance.wipe_assets([dg.AssetKey(each) for each in names])
+            context.log.info("%s is dropped", ", ".join(names))
 
     return drop
 

@@ -149,6 +149,8 @@ class MaterializedView(_Declared):
     """The first bucket; earlier data is not computed."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
+    closes: MaybeDuration = _written(None)
+    """How long after its end a bucket counts as complete although the data stops before; else never."""
     max_staleness: MaybeDuration = _written(None)
     """Bounded reads refuse the view when it lags further behind than this."""
     stall_after: Duration = _written("1h")

@@ -54,14 +54,14 @@ def look(
     """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
     header = snapshot.header
     marks = dict(_marks(snapshot, sights, found, recorded))
-    end, recheck = sights.source_end(now), sights.recheck_at(now)
+    end, closed, recheck = sights.source_end(now), sights.closed(now), sights.recheck_at(now)
     if end is not None and sights.base.unplaced:
         # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
         # says less than there is to do, each look is a whole one.
-        end, recheck = min(end, header.watermark - 1), now
+        end, closed, recheck = min(end, header.watermark - 1), None, now
     broken = tuple(line for _, line in sights.unusable()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
-    unserved = _unserved(snapshot, marks, end, sights.base.pending)
+    unserved = _unserved(snapshot, marks, rules.complete(end, closed), sights.base.pending)
     return Look(
         table_version=sights.version,
         map_version=as_of,
@@ -72,6 +72,7 @@ def look(
         broken=broken,
         rest=rest,
         unserved=unserved,
+        closed=closed,
     )
 
 
@@ -83,7 +84,7 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
         row = rules.mark(rows.get(bucket), header, bucket, mark)
         if row is not None:
             rows[bucket] = row
-    header = rules.see_source(header, look.source_end)
+    header = rules.see_source(header, look.source_end, look.closed)
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     record = rules.recorded(snapshot.look, look, look.map_version)
     return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
@@ -118,7 +119,7 @@ def _rest(snapshot: Snapshot) -> Rest | None:
 
 
 def _unserved(
-    snapshot: Snapshot, marks: Iterable[int], end: int | None, pending: Sequence[Pending]
+    snapshot: Snapshot, marks: Iterable[int], complete: int | None, pending: Sequence[Pending]
 ) -> int | None:
     """The oldest bucket that could be computed and is not, though no attempt on it failed.
 
@@ -128,7 +129,7 @@ def _unserved(
     waiting = {b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE}
     waiting -= {bucket for bucket in waiting if snapshot.rows[bucket].frozen}
     vacant = _vacant(snapshot)
-    if end is not None and header.buckets.next(vacant) <= end + 1:
+    if complete is not None and header.buckets.next(vacant) <= complete:
         waiting.add(vacant)
     waiting = {
         bucket

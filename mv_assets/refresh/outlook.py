@@ -38,6 +38,8 @@ class Outlook:
     news: News | None = None
     # Files that can't be used.
     broken: tuple[str, ...] = ()
+    # Buckets that a person asked for by name.
+    named: frozenset[int] = frozenset()
 
     @property
     def at_rest(self) -> bool:
@@ -66,9 +68,11 @@ class Outlook:
             limits=self.limits,
             now=self.at,
             source_end=self._source_end,
+            cap=news.sights.cap(self.at),
             alive=news.alive,
             dimensions_changed=recent,
             additions=news.additions,
+            named=self.named,
         )
         return planner.plan(situation)
 

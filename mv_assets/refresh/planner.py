@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.refresh import merging
@@ -23,6 +24,7 @@ class Limits:
     buffer: int = 0
     settle: int = 0
     settle_at_most: int = 0
+    closes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +109,37 @@ class Situation:
     limits: Limits
     now: int
     source_end: int | None
+    # Where a bucket ends at the latest that is complete.
+    cap: int | None
     alive: frozenset[str] = frozenset()
     # When the dimensions' files last changed, as far as that is not long ago.
     dimensions_changed: tuple[int, ...] = ()
     additions: Mapping[int, Addition] = field(default_factory=dict)
+    # Buckets that a person asked for by name: due or not, if there is anything to compute them from.
+    named: frozenset[int] = frozenset()
 
 
-def horizon(snapshot: Snapshot, limits: Limits, source_end: int | None, now: int) -> int:
-    """Where the buckets end that a look and a plan are about: rows, W, and what could be appended."""
-    header = snapshot.header
-    last = max(snapshot.rows, default=None)
+def horizon(snapshot: Snapshot, limits: Limits, cap: int | None, now: int, named: Iterable[int] = ()) -> int:
+    """Where the buckets end that a look and a plan are about: rows, W, what may be appended or was named."""
+    header, latest = snapshot.header, cutoff(limits, cap, now)
+    last = max(chain(snapshot.rows, named), default=None)
     rows_end = header.watermark if last is None else header.buckets.next(last)
-    return max(header.watermark, rows_end, cutoff(limits, source_end, now) or header.start)
+    return max(header.watermark, rows_end, header.start if latest is None else latest)
 
 
-def cutoff(limits: Limits, source_end: int | None, now: int) -> int | None:
+def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
     """The latest end an APPEND may have: past its buffer, and within what the source is known to hold."""
-    return None if source_end is None else min(now - limits.buffer, source_end + 1)
+    return None if cap is None else min(now - limits.buffer, cap)
 
 
 def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
     """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
-    if pulse.look is None or pulse.look.rest is None:
+    header = pulse.header
+    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
         return False
-    latest = cutoff(limits, pulse.header.source_end, now)
-    return latest is None or pulse.header.buckets.next(pulse.look.rest.vacant) > latest
+    closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
+    latest = cutoff(limits, rules.complete(header.source_end, closed), now)
+    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest
 
 
 def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
@@ -143,6 +151,14 @@ def not_due(header: Header, limits: Limits, base: str, source_end: int | None, n
     if end > now - limits.buffer:
         return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
     known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
+    if source_end is not None and bucket <= source_end < end:
+        closes_at = rules.closes_at(header.buckets, source_end, limits.closes)
+        if closes_at is not None and now < closes_at:
+            return (
+                f"it ends at {iso(end)}, {base} is known to have {known}, and it is due at {iso(closes_at)}"
+            )
+        if limits.closes is None:
+            known += "; the view's `closes` would have it due by the clock"
     return f"it ends at {iso(end)}, and {base} is known to have {known}"
 
 
@@ -184,8 +200,13 @@ class _Ready:
 def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | None:
     header, bucket = situation.snapshot.header, seen.bucket
     row = situation.snapshot.rows.get(bucket)
-    latest = cutoff(situation.limits, situation.source_end, situation.now)
+    latest = cutoff(situation.limits, situation.cap, situation.now)
     due = rules.due(row, header, bucket, seen.sight, header.start if latest is None else latest)
+    if due is Due.NOTHING and row is None and bucket in situation.named:
+        hindrance = _hindrance(situation, seen)
+        if hindrance is not None:
+            return Waiting(bucket, hindrance)
+        due = Due.APPEND
     if due is Due.NOTHING and (row is None or seen.sight.inputs is not None):
         return None
     if due in (Due.NOTHING, Due.WAIT) or seen.sight.inputs is None:
@@ -206,6 +227,19 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
         return Failing(planned, "; ".join(seen.errors))
     members = () if due is Due.DELETE else seen.members
     return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
+
+
+def _hindrance(situation: Situation, seen: Seen) -> str | None:
+    """Why a bucket that is not due can't be computed even for a person who asks for it."""
+    if seen.bucket > situation.now:
+        return "it lies in the future"
+    if seen.sight.inputs is None:
+        return _waits_for(seen)
+    if seen.members:
+        return None
+    base, header = situation.base.table, situation.snapshot.header
+    why = not_due(header, situation.limits, base, situation.source_end, situation.now, seen.bucket)
+    return f"{base} has no rows of it yet: {why}"
 
 
 def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> int:

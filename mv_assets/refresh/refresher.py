@@ -39,16 +39,26 @@ class Report:
     results: dict[int, Result] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     error: MvError | None = None
+    # Buckets that a person asked for by name.
+    named: frozenset[int] = frozenset()
     # What the last look found wrong, asked for or not.
     found: Wrong = field(default_factory=Wrong)
 
     @property
     def wrong(self) -> Wrong:
-        """What a person should see to."""
+        """What a person should see to; also what was asked for by name and could not be computed."""
+        failed = {each.bucket: str(each.reason) for each in self.results.values() if self._in_vain(each)}
         # One that backs off was not tried here, and is as wrong as if it had been.
-        failed = {each.bucket: each.reason for each in self.waiting if each.failed}
+        failed |= {each.bucket: each.reason for each in self.waiting if each.failed or self._denied(each)}
         failed |= {b: str(each.reason) for b, each in self.results.items() if each.outcome is Outcome.FAILED}
         return replace(self.found.met(self.error), failed={**self.found.failed, **failed})
+
+    def _denied(self, waiting: Waiting) -> bool:
+        # What there was no leave to read is as the person wanted it.
+        return waiting.bucket in self.named and waiting.reason != _LEFT
+
+    def _in_vain(self, result: Result) -> bool:
+        return result.bucket in self.named and not result.done
 
 
 class Progress(Protocol):
@@ -99,7 +109,8 @@ class Refresher:
         """Refresh views, and first those that they are based on."""
         asked = None if names is None else list(names)
         while True:
-            plans = [plan for plan in map(self._plan, self._watch.round(asked).items()) if plan is not None]
+            found = self._watch.round(asked, named=self._scope.named)
+            plans = [plan for plan in map(self._plan, found.items()) if plan is not None]
             self._progress.plans((outlook.view, work) for outlook, plan in plans for work in plan.work)
             worked = [self._carry_out(outlook, plan) for outlook, plan in plans]
             if not any(worked) and not self._wait():
@@ -107,7 +118,8 @@ class Refresher:
 
     def _plan(self, found: tuple[str, Outlook | MvError]) -> tuple[Outlook, Plan] | None:
         name, outlook = found
-        report = self._reports.setdefault(name, Report(self._project.catalog.view(name)))
+        named = self._scope.named.get(name, frozenset())
+        report = self._reports.setdefault(name, Report(self._project.catalog.view(name), named=named))
         if isinstance(outlook, MvError):
             report.error = outlook
             return None

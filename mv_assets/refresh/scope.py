@@ -1,13 +1,14 @@
-"""What of the views a person asks for: which buckets, whatever their state or not, and how much to read."""
+"""What of the views a person asks for: which buckets, whatever their state or not, how much; what to drop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from mv_assets.errors import BucketError, OutOfCoverage
+from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
 from mv_assets.refresh.bounds import check_extension, check_range, check_start
 from mv_assets.state.manager import PartitionManager
+from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
 
@@ -18,13 +19,16 @@ class Scope:
     start: int | None = None
     end: int | None = None
     max_bytes: int | None = None
+    # By view, the buckets that were asked for by name: these are meant, due or not.
+    named: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
         """The time of some neighbouring buckets; None for all of it."""
         if buckets is None:
             return cls(max_bytes=max_bytes)
-        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes)
+        named = {view.name: frozenset(buckets)}
+        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes, named)
 
     def holds(self, view: View, bucket: int) -> bool:
         after = self.start is None or view.buckets.next(bucket) > self.start
@@ -77,6 +81,22 @@ def prepare(
         manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
     elif before:
         manager.force(view.declaration, before, "the coverage was extended", extend=True)
+
+
+def to_drop(catalog: Catalog, view: str, *, with_dependants: bool) -> list[str]:
+    """A view that is to be dropped, and after it those that go with it.
+
+    Only what the project declares can be based on it: a view that nobody declares waits for nothing, and its
+    map does not say what it was made of.
+
+    Raises:
+        HasDependants: others are based on it, and are to stay.
+
+    """
+    named, *dependants = catalog.with_dependants(view)
+    if dependants and not with_dependants:
+        raise HasDependants(named, dependants)
+    return [named, *dependants]
 
 
 def uncovered(

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mv_assets.state import rules
 from mv_assets.state.model import SCHEMA_OF, Fingerprint, Inputs, Segment, Sight
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
@@ -49,9 +50,12 @@ class Sights:
     def over(self, first: int, end: int) -> Iterator[Seen]:
         """The buckets that overlap `[first, end)`, in order."""
         pending = _Stretches(self.base.pending)
+        closed, through = self.closed(self.base.at), self.base.complete_through
         for reach in sweep(self.base, self.view.buckets, first, end):
             stop = self.view.buckets.next(reach.bucket)
-            waits_for = pending.between(reach.bucket, stop)
+            # What a view below has not got there is not late in a bucket that is closed: it is not there.
+            known = through + 1 if through is not None and stop == closed else stop
+            waits_for = pending.between(reach.bucket, known)
             inputs = Inputs(reach.fingerprint, self.view.definition, self._others)
             sight = Sight(inputs) if waits_for is None else Sight(None, waits_for)
             yield Seen(reach.bucket, sight, reach.members, self._errors_among(reach.members))
@@ -61,6 +65,15 @@ class Sights:
 
     def source_end(self, now: int) -> int | None:
         return source_end(self.base, now)
+
+    def closed(self, now: int) -> int | None:
+        """The end of the bucket in which the source's end lies, if it counts as complete by now."""
+        closes = self.view.declared.closes if self.base.ends_there else None
+        return rules.closed(self.view.buckets, self.source_end(now), closes, now)
+
+    def cap(self, now: int) -> int | None:
+        """Where a bucket ends at the latest that is complete; None if nothing is known."""
+        return rules.complete(self.source_end(now), self.closed(now))
 
     def recheck_at(self, now: int) -> int | None:
         """The time from which the same listings may mean something else."""

@@ -39,11 +39,14 @@ class TwoStepRefresh:
         buckets: Iterable[int],
         sleep: Callable[[float], None] = time.sleep,
         *,
+        named: bool = False,
         observer: Observer = lambda _table: unobserved,
     ) -> None:
         self._project = project
         self._view = view
         self._buckets = sorted(buckets)
+        # A person who names buckets means them, due or not.
+        self._named = frozenset(self._buckets if named else ())
         self._sleep = sleep
         self._observer = observer
         self._held = ExitStack()
@@ -69,14 +72,19 @@ class TwoStepRefresh:
         return self._project
 
     def force(self, reason: str, *, valid_too: bool) -> None:
-        """Have buckets computed in spite of earlier failures, and VALID and VACANT ones too if asked."""
+        """Have buckets computed in spite of earlier failures, and VALID ones too if asked.
+
+        One that was never computed needs no mark for that, and would be emptied where it has no files yet.
+        """
         manager, view = self._project.manager, self._view.declaration
         header = manager.declare(view)
         snapshot = self._project.store.snapshot(view.view, self._buckets[0], self._end)
         states = {b: rules.effective_state(snapshot.rows.get(b), header) for b in self._buckets}
         # An attempt that killed its process has left a record, and perhaps no row.
         wanted = [
-            b for b, state in states.items() if valid_too or state is State.STALE or b in snapshot.attempts
+            b
+            for b, state in states.items()
+            if state is State.STALE or (valid_too and state is State.VALID) or b in snapshot.attempts
         ]
         if wanted:
             # What is forced is STALE until it is computed: see first that it can be.
@@ -126,10 +134,10 @@ class TwoStepRefresh:
 
     def _plan(self) -> tuple[Outlook, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
-        asked, watch = set(self._buckets), self._project.watch(self._observer)
+        name, asked, watch = self._view.name, set(self._buckets), self._project.watch(self._observer)
         patience = Patience(self._project.clock, self._sleep)
         while True:
-            outlook = watch.round([self._view.name])[self._view.name]
+            outlook = watch.round([name], named={name: self._named})[name]
             if isinstance(outlook, MvError):
                 raise outlook
             plan = outlook.plan().narrowed(asked.__contains__)

@@ -49,11 +49,16 @@ class Watch:
         self._listings: dict[str, Listing | MvError] = {}
 
     def round(
-        self, names: Iterable[str] | None = None, *, whole: bool = False
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        whole: bool = False,
+        named: Mapping[str, frozenset[int]] | None = None,
     ) -> dict[str, Outlook | MvError]:
         """Look at views, and at those they are based on, which come first.
 
-        With `whole`, tables are listed even if nothing changed.
+        With `whole`, tables are listed even if nothing changed. Buckets that a person has `named`, by view,
+        are planned even if they are not due.
         """
         for cache in (self._pulses, self._snapshots, self._glances, self._listings):
             cache.clear()
@@ -62,7 +67,11 @@ class Watch:
         known = _tried(self._maps.pulses, [view.name for view in views])
         for view in views:
             self._pulses[view.name] = _tried(self._declared, view, known)
-        found = {view.name: _tried(self._outlook, view, whole=whole) for view in views}
+        asked = named or {}
+        found = {
+            view.name: _tried(self._outlook, view, asked.get(view.name, frozenset()), whole=whole)
+            for view in views
+        }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
         rest = [name for name, each in found.items() if isinstance(each, Outlook) and each.at_rest]
         self._maps.end_round(looks, rest)
@@ -72,12 +81,12 @@ class Watch:
         check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, _ok(known).get(view.name))
 
-    def _outlook(self, view: View, *, whole: bool) -> Outlook:
+    def _outlook(self, view: View, named: frozenset[int], *, whole: bool) -> Outlook:
         pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()
         base_version = self._version(view.declared.base)
         version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
-        if idle and not whole and planner.nothing_due(pulse, limits, now):
+        if idle and not whole and not named and planner.nothing_due(pulse, limits, now):
             return Outlook(view, pulse.header, limits, now, broken=health.broken(pulse))
         # Before the map: an attempt that ends in between is then seen by what it committed.
         alive = self._maps.alive(view.name)
@@ -85,14 +94,15 @@ class Watch:
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
         sights = Sights(view, base, dimensions)
-        end = planner.horizon(snapshot, limits, sights.source_end(now), now)
+        end = planner.horizon(snapshot, limits, sights.cap(now), now, named)
         seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
         snapshot = health.looked(self._look(view, snapshot, pulse.header.version, sights, seen, now))
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, sights, seen)
         news = News(snapshot, sights, seen, alive, self._additions(view, snapshot, sights, seen))
-        return Outlook(view, snapshot.header, limits, now, news, tuple(line for _, line in sights.unusable()))
+        broken = tuple(line for _, line in sights.unusable())
+        return Outlook(view, snapshot.header, limits, now, news, broken, named)
 
     def _look(
         self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int
@@ -134,6 +144,7 @@ class Watch:
             declared.buffer,
             settle=max((table.settle for table in used), default=0),
             settle_at_most=max((table.settle_at_most for table in used), default=0),
+            closes=declared.closes,
         )
 
     def _version(self, name: str) -> str:

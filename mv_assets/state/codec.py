@@ -42,6 +42,7 @@ def header(record: Record, prefix: str = "") -> Header:
         definition=record[f"{prefix}definition"],
         source_end=record[f"{prefix}source_end"],
         reset_at=record[f"{prefix}reset_at"],
+        closed=record[f"{prefix}closed"],
         seal=_SEAL,
     )
 
@@ -56,6 +57,7 @@ def header_columns(value: Header) -> dict[str, Any]:
         "definition": value.definition,
         "source_end": value.source_end,
         "reset_at": value.reset_at,
+        "closed": value.closed,
     }
 
 

@@ -191,5 +191,5 @@ def told(trouble: Trouble) -> str:
 
 def lag(header: Header, now: int) -> int:
     """How far the view is behind now: behind its own watermark, or behind a source that has stalled."""
-    known = header.watermark if header.source_end is None else header.source_end + 1
-    return now - min(header.watermark, known)
+    known = rules.cap(header)
+    return now - (header.watermark if known is None else min(header.watermark, known))

@@ -69,9 +69,20 @@ class PartitionManager:
         """
         return self._transact(view, "adopt", lambda tx: declaring.adopt(tx, self._log, definition))
 
-    def drop(self, view: str, why: str | None = None) -> None:
-        """Make the whole view VACANT. Its generations are garbage from this version on."""
-        self._transact(view, "drop", lambda tx: declaring.drop(tx, self._log, why))
+    def drop(self, view: str, why: str | None = None, *, dependants: Iterable[str] = ()) -> None:
+        """Make a view VACANT, and with it those based on it: all of them, or in the end none.
+
+        Their generations are garbage from this version on.
+        """
+        views = [view, *dependants]
+
+        def once() -> None:
+            self.clock()
+            with self._store.write_all(views) as writers:
+                for tx in writers:
+                    declaring.drop(tx, self._log, why)
+
+        self._retry.run(self._retry.critical, view, "drop", once)
 
     def mark_stale(self, view: Declaration, marks: Mapping[int, Mark]) -> list[int]:
         """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""
@@ -85,7 +96,7 @@ class PartitionManager:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
 
         def step(tx: MapWriter, before: Header) -> list[int]:
-            header = rules.see_source(before, look.source_end)
+            header = rules.see_source(before, look.source_end, look.closed)
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
             after, marked = self._mark(tx, before, header, look.marks, as_of=look.map_version)
             covers = after.version if before.version == look.map_version else look.map_version
@@ -356,7 +367,9 @@ class PartitionManager:
             return before, []
         after = write_rows(tx, self._log, before, header, rows, marked.values())
         if not marked:
-            tx.put_events([self._log.of_view(Operation.LOOK, after.version, "the source's end moved")])
+            moved = header.source_end != before.source_end
+            why = "the source's end moved" if moved else "the bucket that the source ends in was closed"
+            tx.put_events([self._log.of_view(Operation.LOOK, after.version, why)])
         return after, list(marked)
 
     def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:

@@ -146,6 +146,8 @@ class Header:
     source_end: int | None
     # Work planned before this version was overtaken by a DROP or a mark of the whole view.
     reset_at: int
+    # The end of the bucket in which `source_end` lies, if a look found it to count as complete.
+    closed: int | None = None
     seal: InitVar[object] = None
 
     def __post_init__(self, seal: object) -> None:
@@ -232,6 +234,8 @@ class Look:
     rest: Rest | None = None
     # The oldest bucket that could be computed and is not, though no attempt on it failed.
     unserved: int | None = None
+    # The end of the bucket in which the source's end lies, if it counts as complete.
+    closed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,13 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    text,
     update,
 )
 
 from mv_assets.errors import SchemaTooNew
 
-VERSION = 4
+VERSION = 5
 
 _metadata = MetaData()
 
@@ -41,6 +42,7 @@ view = Table(
     Column("definition", String, nullable=False),
     Column("source_end", BigInteger),
     Column("reset_at", BigInteger, nullable=False),
+    Column("closed", BigInteger),
 )
 
 definition = Table(
@@ -188,11 +190,17 @@ def _ranges_of_footers(connection: Connection) -> None:
     )
 
 
+def _closed_buckets(connection: Connection) -> None:
+    """Headers tell of a bucket that counts as complete though the data stops before its end; none yet."""
+    connection.execute(text("ALTER TABLE mv_view ADD COLUMN closed BIGINT"))
+
+
 # From the version before the key to the key; each runs inside the transaction that raises the version.
 MIGRATIONS: Mapping[int, Migration] = {
     2: _broken_files,
     3: _unserved_and_troubles,
     4: _ranges_of_footers,
+    5: _closed_buckets,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

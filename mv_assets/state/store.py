@@ -69,10 +69,17 @@ class Store:
     @contextmanager
     def write(self, view: str, *, lock: bool = True) -> Iterator[MapWriter]:
         """One transaction on a view; writers of the same view wait for each other at its header."""
+        with self.write_all([view], lock=lock) as [writer]:
+            yield writer
+
+    @contextmanager
+    def write_all(self, views: Iterable[str], *, lock: bool = True) -> Iterator[list[MapWriter]]:
+        """One transaction on several views, in the order of their names: so no two wait for each other."""
         with self.database.write() as connection:
             self._here.writes = True
             try:
-                yield MapWriter(connection, view, self._clock(connection), lock=lock)
+                now = self._clock(connection)
+                yield [MapWriter(connection, view, now, lock=lock) for view in sorted(views)]
             finally:
                 self._here.writes = False
 

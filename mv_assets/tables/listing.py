@@ -101,6 +101,8 @@ class Listing:
     pending: tuple[Pending, ...] = ()
     # Last millisecond through which the table says it is complete, if it does not leave that to its segments.
     complete_through: int | None = None
+    # Whether that is all there is, as far as anybody knows: nothing behind it is only late.
+    ends_there: bool = True
     recheck_at: int | None = None
 
     def __len__(self) -> int:

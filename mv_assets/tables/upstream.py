@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from mv_assets.state import rules
+from mv_assets.state import health, rules
 from mv_assets.state.model import Header, Segment, Snapshot, State
 from mv_assets.tables.listing import ALWAYS, Listing, Pending
 
@@ -16,6 +16,7 @@ def listing_of(snapshot: Snapshot, at: int, fit: Container[int] | None = None) -
     """
     header = snapshot.header
     listing = Listing(header.view, version_of(header), at, complete_through=header.watermark - 1)
+    listing.ends_there = fit is None and _has_all(snapshot)
     trusted = {
         bucket: row.content
         for bucket, row in sorted(snapshot.rows.items())
@@ -30,6 +31,14 @@ def listing_of(snapshot: Snapshot, at: int, fit: Container[int] | None = None) -
         )
     listing.pending = tuple(_pending(snapshot, trusted))
     return listing
+
+
+def _has_all(snapshot: Snapshot) -> bool:
+    """Whether the view has all that its own source holds: behind W is no row, and nothing to compute."""
+    header, latest = snapshot.header, rules.cap(snapshot.header)
+    if latest is None or latest > header.watermark or health.broken(snapshot):
+        return False
+    return max(snapshot.rows, default=header.start) < header.watermark
 
 
 def version_of(header: Header) -> str:

@@ -39,6 +39,14 @@ class Catalog:
             name = self.views[name].declared.base
         return name
 
+    def with_dependants(self, name: str) -> list[str]:
+        """A view, and after it those that are based on it, directly or through others."""
+        found = [name]
+        for each, view in self.views.items():
+            if view.declared.base in found:
+                found.append(each)
+        return found
+
     def with_upstream(self, names: Iterable[str] | None = None) -> list[View]:
         """The named views, or all, with those they are based on before them."""
         wanted: set[str] = set()

@@ -435,6 +435,24 @@ def test_19_drop_makes_all_vacant_and_their_generations_garbage_in_one_write(
     assert deployment.watermark == 3
 
 
+def test_19_a_view_and_what_is_based_on_it_are_dropped_in_one_transaction(
+    store: Store, table: BaseTable, clock: Clock
+) -> None:
+    both = [Deployment(store, table, clock, view(name=name)) for name in ("v", "a")]
+    for each in both:
+        each.declare()
+        each.fill(0, 1)
+    versions = [each.header().version for each in both]
+    # The last of them stops it, when the others' rows are gone already: nothing of that stays.
+    with pytest.raises(UnknownView, match="zzz"):
+        both[0].manager.drop("v", dependants=["a", "zzz"])
+    assert [each.header().version for each in both] == versions
+    assert [each.state(day) for each in both for day in (0, 1)] == [State.VALID] * 4
+    both[0].manager.drop("v", dependants=["a"])
+    assert [each.header().version for each in both] == [version + 1 for version in versions]
+    assert [each.map().rows for each in both] == [{}, {}]
+
+
 def test_20_a_batch_of_many_buckets_is_one_version_step(deployment: Deployment) -> None:
     deployment.table.day("a", 1, 0, 29)
     deployment.look()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.defs import Deployment, definitions_of
-from mv_assets.project.file import Draft
+from mv_assets.project import Draft, StateDatabase
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks import b4_look
 from mv_assets_tests.benchmarks.figure import Figure
@@ -23,7 +23,7 @@ def run(files: int = 100_000, name: str = "B8") -> Sequence[Figure]:
     with b4_look.lake_of(files) as lake, dg.instance_for_test() as instance:
         project = lake.catalog.project.model_copy(
             update={
-                "state": f"sqlite:///{lake.root.parent}/state.db",
+                "state": StateDatabase(url=f"sqlite:///{lake.root.parent}/state.db"),
                 "warehouse": str(lake.root.parent / "w"),
             }
         )

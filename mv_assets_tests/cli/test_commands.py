@@ -873,6 +873,20 @@ def test_explain_for_people_names_the_files(filled: Lake) -> None:
     assert "APPEND VACANT -> VALID by test" in said
 
 
+def test_explain_says_when_a_bucket_that_the_data_ends_in_is_due(filled: Lake) -> None:
+    filled.write("04.parquet", FIRST + timedelta(days=3), 9, FIRST + timedelta(days=4, seconds=-29))
+    found = filled.json("explain", "daily", "2024-01-04")
+    known = "trips is known to have data up to 2024-01-04T23:59:31Z"
+    closes = "the view's `closes` would have it due by the clock"
+    assert found["reason"] == f"it ends at 2024-01-05T00:00:00Z, and {known}; {closes}"
+    filled.view(closes="3650d")
+    due = f"it ends at 2024-01-05T00:00:00Z, {known}, and it is due at 2034-01-02T00:00:00Z"
+    assert filled.json("explain", "daily", "2024-01-04")["reason"] == due
+    filled.view(closes="1h")
+    assert filled.json("explain", "daily", "2024-01-04")["reason"] == "APPEND is due: new"
+    assert work(filled) == [("APPEND", ["2024-01-04"])]
+
+
 def test_explain_of_a_valid_bucket_gives_no_reason(filled: Lake) -> None:
     found = filled.json("explain", "daily", "2024-01-02")
     assert (found["state"], found["reason"], found["added"], found["changed"]) == ("VALID", None, [], [])

@@ -170,6 +170,7 @@ def test_drop_removes_map_and_data(depot: Depot) -> None:
         "deleted": [{"generation": generation, "bytes": 1_000}],
         "left": [],
         "errors": [],
+        "dependants": [],
     }
     assert not depot.folder(generation).exists()
     assert depot.json("status")["views"][0]["buckets"] == []
@@ -209,12 +210,55 @@ def test_a_view_that_was_never_refreshed_has_nothing_to_drop(depot: Depot) -> No
     assert depot.refused("drop", "dayly") == "the project has no view 'dayly'; it has daily\n"
 
 
+def upon(depot: Depot, name: str, base: str) -> None:
+    """A view that is based on another."""
+    depot.view(name, base=base, sql=DAILY.replace("pickup_at", "hour").replace("FROM trips", f"FROM {base}"))
+
+
+def test_a_view_that_others_are_based_on_is_dropped_with_them_or_not_at_all(depot: Depot) -> None:
+    upon(depot, "second", "daily")
+    upon(depot, "third", "second")
+    upon(depot, "never", "third")
+    depot.view("beside")
+    for name in ("daily", "second", "third", "beside"):
+        depot.fill(name)
+    depot.age()
+    rows = depot.rows()
+    assert depot.refused("drop", "daily", "--yes") == (
+        "view 'daily' was not dropped: second, third, never are based on it and would wait for it; drop them "
+        "too, with `--with-dependants` (in Dagster `with_dependants: true`)\n"
+    )
+    assert "never is based on it" in depot.refused("drop", "third", "--yes")
+    wants_yes = depot.refused("drop", "daily", "--with-dependants")
+    assert "dropping daily and second and third deletes their data" in wants_yes
+    assert depot.rows() == rows
+    found = depot.json("drop", "daily", "--with-dependants", "--yes")
+    assert (found["view"], found["buckets"], len(found["deleted"])) == ("daily", 2, 1)
+    assert {each["view"]: each["buckets"] for each in found["dependants"]} == {
+        "second": 2,
+        "third": 2,
+        "never": 0,
+    }
+    buckets = {view["name"]: len(view["buckets"]) for view in depot.json("status")["views"]}
+    assert buckets == {"daily": 0, "second": 0, "third": 0, "never": 0, "beside": 2}
+
+
+def test_what_the_project_no_longer_declares_is_no_reason_to_keep_a_view(depot: Depot) -> None:
+    upon(depot, "second", "daily")
+    depot.fill()
+    depot.fill("second")
+    depot.age()
+    depot.project["views"] = [view for view in depot.project["views"] if view["name"] != "second"]
+    depot.save()
+    assert depot.said("drop", "daily", "--yes") == "dropped 2 buckets of daily; 1.0 kB deleted\n"
+    assert depot.said("drop", "second", "--yes") == "dropped 2 buckets of second; 1.0 kB deleted\n"
+
+
 @pytest.mark.parametrize(("answer", "dropped"), [("y", True), ("n", False)])
 def test_drop_asks_at_a_terminal(depot: Depot, answer: str, *, dropped: bool) -> None:
-    depot.view(
-        "upon", base="daily", sql=DAILY.replace("pickup_at", "hour").replace("FROM trips", "FROM daily")
-    )
+    upon(depot, "upon", "daily")
     depot.fill()
+    depot.fill("upon")
     depot.age()
     terminal, end = pty.openpty()
     command = [
@@ -223,13 +267,16 @@ def test_drop_asks_at_a_terminal(depot: Depot, answer: str, *, dropped: bool) ->
         str(depot.file),
         "drop",
         "daily",
+        "--with-dependants",
     ]
     process = subprocess.Popen(command, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: S603
     os.write(terminal, f"{answer}\n".encode())
     out, asked = process.communicate(timeout=120)
     os.close(terminal)
     os.close(end)
-    assert b"Drop 2 buckets of daily, 200 bytes (upon based on it must wait until it is refreshed)?" in asked
+    assert b"Drop 2 buckets of daily and 2 buckets of upon, 400 bytes?" in asked
     assert (process.returncode == 0) is dropped
-    assert (b"dropped 2 buckets" in out) is dropped
-    assert (not any(depot.folder(name).exists() for name in depot.generations())) is dropped
+    assert (b"dropped 2 buckets of daily" in out) is dropped
+    for view in ("daily", "upon"):
+        kept = [depot.folder(name, view).exists() for name in depot.generations(view)]
+        assert (not any(kept)) is dropped

@@ -149,6 +149,30 @@ def test_a_forced_refresh_of_a_bucket_or_a_range_computes_what_is_valid_again(pe
     assert forced == {"2024-01-02": "committed", "2024-01-03": "committed"}
 
 
+def test_a_bucket_that_is_named_is_computed_though_it_is_not_due_or_says_why_not(person: Person) -> None:
+    person.run("refresh")
+    pq.write_table(
+        pa.table({"at": [FIRST + timedelta(days=4, hours=7)], "fare": [1]}),
+        person.root / "trips" / "05.parquet",
+    )
+    assert "up to date" in person.run("refresh")
+    said = person.run("refresh", "hourly", "--from", "2024-01-04", "--to", "2024-01-06", code=1)
+    not_due = "it ends at 2024-01-07T00:00:00Z, and trips is known to have data up to 2024-01-05T07:00:00Z"
+    assert said.splitlines() == [
+        "hourly  complete through 2024-01-05T00:00:00Z",
+        "  APPEND    2024-01-05  1 bucket, 1 row  committed",
+        f"  wait      2024-01-06  1 bucket  trips has no rows of it yet: {not_due}",
+        "",
+    ]
+    assert "up to date" in person.run("refresh", "hourly", "--bucket", "2024-01-05")
+    [view] = json.loads(person.run("refresh", "hourly", "--bucket", "2024-01-06", "--json", code=1))["views"]
+    assert [each["bucket"] for each in view["waiting"]] == ["2024-01-06"]
+    # What comes later is a change like any other.
+    person.put(5)
+    assert person.outcomes() == {"2024-01-05": "committed"}
+    assert "complete through 2024-01-06" in person.run("refresh")
+
+
 def test_buckets_before_the_coverage_need_extend(person: Person) -> None:
     person.run("refresh")
     refused = person.run("refresh", "hourly", "--bucket", "2024-01-01", code=2)

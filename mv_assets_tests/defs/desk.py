@@ -12,7 +12,7 @@ from dagster import DagsterInstance, ExecuteInProcessResult
 from dagster_pyspark import LazyPySparkResource
 
 from mv_assets.defs import Deployment, definitions_of
-from mv_assets.project.file import Draft
+from mv_assets.project import Draft, StateDatabase
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery
@@ -36,7 +36,7 @@ class Desk:
         refinery = self.refinery
         project = refinery.project.model_copy(
             update={
-                "state": f"sqlite:///{refinery.folder.parent}/state.db",
+                "state": StateDatabase(url=f"sqlite:///{refinery.folder.parent}/state.db"),
                 "warehouse": str(refinery.folder / refinery.storehouse),
                 "spark": refinery.engine.declared,
             }

@@ -63,6 +63,17 @@ def test_refresh_view_says_what_failed_before_and_backs_off(office: Make) -> Non
     assert "day-1.parquet" in failure_of(result)
 
 
+def test_refresh_view_computes_a_bucket_that_is_named_and_not_due_or_says_why_not(office: Make) -> None:
+    made = office(days=(0, 1))
+    made.refinery.write("more.parquet", [day(2, 1)])
+    assert made.job("refresh_view", view="v").success
+    assert made.refinery.states(0, 1, 2) == "VV-"
+    refused = made.job("refresh_view", view="v", first="1970-01-03", last="1970-01-04")
+    assert "v 1970-01-04: events has no rows of it yet" in failure_of(refused)
+    assert (made.refinery.states(0, 1, 2, 3), made.refinery.watermark()) == ("VVV-", 2)
+    assert made.job("refresh_view", view="v", first="1970-01-03").success
+
+
 def test_refresh_view_covers_more_only_if_told_to(office: Make) -> None:
     made = office(view(start="1970-01-03"))
     refused = made.job("refresh_view", view="v", first="1970-01-02")
@@ -110,6 +121,18 @@ def test_drop_view_wants_to_hear_the_name_twice(office: Make) -> None:
     assert made.refinery.states(0, 1, 2, 3) == "----"
     assert made.materialized("v") == {}
     assert made.settle() == ["v 1970-01-01..1970-01-04"]
+
+
+def test_drop_view_drops_what_is_based_on_a_view_only_if_told_to(office: Make) -> None:
+    made = office(view(), view("w", base="v", sql="SELECT hour, n FROM v", bucket="1d"))
+    made.settle()
+    refused = made.job("drop_view", view="v", confirm="v")
+    assert "w is based on it and would wait for it" in failure_of(refused)
+    assert made.refinery.states(0, 1, 2, 3) == "VVVV"
+    assert made.job("drop_view", view="v", confirm="v", with_dependants=True).success
+    assert made.refinery.states(0, 1, 2, 3, name="w") == "----"
+    assert (made.materialized("v"), made.materialized("w")) == ({}, {})
+    assert made.settle() == ["v 1970-01-01..1970-01-04", "w 1970-01-01..1970-01-04"]
 
 
 def test_an_audit_finds_what_was_tampered_with_and_the_sensor_mends_it(office: Make) -> None:

@@ -11,7 +11,7 @@ from dagster import DagsterRunStatus
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
-from mv_assets.buckets import DAY, MINUTE
+from mv_assets.buckets import DAY, HOUR, MINUTE
 from mv_assets.errors import TableUnreadable
 from mv_assets.project.file import Draft
 from mv_assets.state.model import Attempt
@@ -60,6 +60,26 @@ def test_a_tick_whose_daemon_died_asks_for_the_same_by_the_same_key(office: Make
     (first,) = made.tick(lost=True).run_requests or ()
     (second,) = made.tick().run_requests or ()
     assert first.run_key == second.run_key
+
+
+def test_what_the_clock_closes_is_asked_for_though_nothing_has_changed(office: Make) -> None:
+    # Yesterday's batch stopped before midnight, and is closed in a quarter of an hour.
+    yesterday = time.time_ns() // 1_000_000 // DAY - 1
+    closing = time.time_ns() // 1_000_000 + HOUR + 15 * MINUTE
+    declared = view(start=f"{day(yesterday - 1):%Y-%m-%d}", closes=f"{closing - (yesterday + 1) * DAY}ms")
+    made = office(declared, days=(yesterday - 1,))
+    made.refinery.write("batch.parquet", [day(yesterday, 0), day(yesterday, 23.99)])
+    assert len(made.settle()) == 1
+    assert (made.refinery.states(yesterday), asked(made)) == ("-", [])
+    # The shortcut of a tick that has nothing to look at.
+    assert made.refinery.look().news is None
+    made.refinery.clock.now = closing - 1
+    assert asked(made) == []
+    made.refinery.clock.now = closing
+    assert made.settle() == [f"v {day(yesterday):%Y-%m-%d}"]
+    assert (made.refinery.states(yesterday), made.refinery.watermark()) == ("V", yesterday + 1)
+    made.refinery.clock.now += HOUR
+    assert asked(made) == []
 
 
 def test_what_a_person_asked_for_is_left_to_them(office: Make) -> None:

@@ -175,6 +175,36 @@ def test_a_bucket_that_lies_in_no_data_yet_is_computed_for_a_person_only(office:
     assert made.settle() == ["v 1970-01-03"]
 
 
+def test_a_bucket_without_rows_is_no_empty_one_for_a_person_either(office: Make) -> None:
+    made = office(view(closes="1h"), days=(0, 1))
+    made.settle()
+    said = failure_of(made.materialize("v", "1970-01-02", "1970-01-03"))
+    assert "1 of 2 buckets of v are not up to date" in said
+    assert "1970-01-03 waiting: events has no rows of it yet: it ends at 1970-01-04T00:00:00Z" in said
+    assert (made.refinery.states(0, 1, 2), made.refinery.watermark()) == ("VV-", 2)
+
+
+def test_executing_a_failed_run_again_computes_what_is_not_due(office: Make) -> None:
+    made = office(days=(0, 1))
+    made.settle()
+    failed = made.materialize("v", "1970-01-03")
+    assert not failed.success
+    made.refinery.write("more.parquet", [day(2, 1)])
+    assert made.settle() == []
+    again = {"dagster/parent_run_id": failed.run_id}
+    assert made.materialize("v", "1970-01-03", tags=again).success
+    assert (made.refinery.states(2), made.refinery.watermark()) == ("V", 2)
+
+
+def test_a_machine_gets_nothing_that_is_not_due(office: Make) -> None:
+    made = office(days=(0, 1))
+    made.refinery.write("more.parquet", [day(2, 1)])
+    made.settle()
+    for given in ({"tags": {"dagster/schedule_name": "nightly"}}, {"config": {"force": False}}):
+        assert made.materialize("v", "1970-01-03", **given).success
+        assert made.refinery.states(0, 1, 2) == "VV-"
+
+
 def test_dagsters_own_retry_of_a_failed_run_does_not_defeat_the_backoff(office: Make) -> None:
     made = office(view(sql=SUMS))
     made.refinery.spoil("day-1.parquet", "x")

@@ -43,6 +43,7 @@ hourly = MaterializedView(
     bucket="1d",
     start="2024-01-01",
     buffer="10m",
+    closes="1h",
     max_staleness="2h",
     stall_after="1h",
     max_buckets_per_run=10,

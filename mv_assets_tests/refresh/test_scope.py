@@ -40,7 +40,9 @@ def test_buckets_are_named_by_the_first_and_the_last(
 ) -> None:
     found = between(daily, first, last, NOW)
     assert found == (None if days is None else [number * DAY for number in days])
-    whole = Scope(max_bytes=5) if days is None else Scope(days[0] * DAY, (days[-1] + 1) * DAY, 5)
+    whole = Scope(max_bytes=5)
+    if found is not None:
+        whole = Scope(found[0], found[-1] + DAY, 5, {daily.name: frozenset(found)})
     assert Scope.of(daily, found, 5) == whole
 
 

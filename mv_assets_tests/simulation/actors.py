@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mv_assets.errors import Fenced, LeaseExpired, Refused, RowsMoved
 from mv_assets.state import rules
-from mv_assets.state.model import Attempt, Copied, Look, Planned, SecondLook, Staged
+from mv_assets.state.model import Attempt, Copied, Planned, SecondLook, Staged
 from mv_assets_tests.modelled import DAY, File, overlapping, second_look, segments
 from mv_assets_tests.simulation.invariants import check_outcomes
 from mv_assets_tests.simulation.world import (
@@ -78,7 +78,7 @@ def _plan(world: World, index: int, writer: Writer) -> Steps:
         yield "is fenced", world.with_actor(index, replace(writer, at="fenced"))
         return
     sights = world.sights(writer.listed, writer.definition)
-    cutoff = 0 if header.source_end is None else header.source_end + 1
+    cutoff = rules.cap(header) or 0
     due = {b: rules.due(snapshot.rows.get(b), header, b, s, cutoff) for b, s in sights.items()}
     if rules.Due.REVERT in due.values():
         yield "plans a revert", world.with_actor(index, replace(writer, at="reverting"))
@@ -223,20 +223,18 @@ def looker_steps(world: World, index: int, looker: Looker) -> Steps:
     if looker.at == "idle" and looker.looks:
         yield "looker lists", world.with_actor(index, replace(looker, at="listed", listed=world.base))
     elif looker.at == "listed":
-        snapshot = world.memory.snapshot()
-        version = str(looker.listed.writes)
-        if rules.idle(snapshot.look, version, snapshot.header.version, world.clock):
-            yield "looker finds all idle", world.with_actor(index, Looker(looker.looks))
+        if world.idle(looker.listed, closes=looker.closes):
+            yield "looker finds all idle", world.with_actor(index, Looker(looker.looks, looker.closes))
             return
-        look = world.look(looker.listed, definition, snapshot)
+        look = world.look(looker.listed, definition, world.memory.snapshot())
         after = replace(looker, at="marking", version=look.map_version, marks=tuple(look.marks.items()))
         yield "looker compares", world.with_actor(index, after)
     elif looker.at == "marking":
         engine = Engine(world)
-        listed = looker.listed
-        look = Look(str(listed.writes), looker.version, world.clock, listed.source_end(), dict(looker.marks))
+        look = world.looked(looker.listed, looker.version, dict(looker.marks), closes=looker.closes)
         engine.manager.look(world.view(definition), look)
-        yield "looker marks", world.with_actor(index, Looker(looker.looks - 1), memory=engine.memory)
+        after = Looker(looker.looks - 1, looker.closes)
+        yield "looker marks", world.with_actor(index, after, memory=engine.memory)
 
 
 def collector_steps(world: World, index: int, collector: Collector) -> Steps:
@@ -370,7 +368,7 @@ def crashes(world: World) -> Steps:
             back = "down" if "declare" in world.budget else "idle"
             after: Writer | Looker | Collector | Reader = Writer(actor.definition, actor.runs - 1, back)
         elif isinstance(actor, Looker):
-            after = Looker(actor.looks - 1)
+            after = Looker(actor.looks - 1, actor.closes)
         elif isinstance(actor, Collector):
             after = Collector(actor.rounds)
         else:

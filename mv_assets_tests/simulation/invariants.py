@@ -43,8 +43,15 @@ def check_state(world: World) -> None:
         held = None if found is None or found.inputs is None else found.inputs.definition
         if header.start <= bucket < header.watermark and held != header.definition:
             raise Violation(f"3: bucket {bucket // DAY} is below W and was not committed")
-    if _passable(world, header.watermark):
-        raise Violation(f"3: W stays at {header.watermark // DAY}, though that bucket is committed")
+    _check_rest(world)
+    if header.closed is not None and (world.closes is None or world.clock < header.closed + world.closes):
+        raise Violation(f"3: bucket {header.closed // DAY - 1} was closed before its time")
+
+
+def _check_rest(world: World) -> None:
+    at = world.memory.snapshot().header.watermark
+    if _passable(world, at):
+        raise Violation(f"3: W stays at {at // DAY}, though that bucket is committed")
 
 
 def _check_data(world: World, row: PartitionRow, inputs: Inputs) -> None:
@@ -72,8 +79,21 @@ def _lives(world: World, reader: Reader) -> bool:
 def _passable(world: World, bucket: int) -> bool:
     """Whether W may be above a bucket, said again in other words than the rule's."""
     header, row = world.memory.snapshot().header, world.memory.rows.get(bucket)
-    known = header.source_end is not None and header.source_end >= bucket + DAY - 1
+    end = header.source_end
+    whole = end is not None and end >= bucket + DAY - 1
+    closed = end is not None and bucket <= end and header.closed == bucket + DAY
+    known = whole or closed
     return known and row is not None and row.inputs is not None and row.inputs.definition == header.definition
+
+
+def _reached(world: World, bucket: int) -> bool:
+    """Whether the data reaches the bucket's end, or stops in it and the clock has closed it."""
+    end = world.base.source_end()
+    if end is None or end < bucket:
+        return False
+    return end >= bucket + DAY - 1 or (
+        world.closes is not None and world.clock >= bucket + DAY + world.closes
+    )
 
 
 def _check_generation(world: World, generation: str, who: str) -> None:
@@ -160,6 +180,7 @@ def check_convergence(world: World) -> None:
     world = world.evolve(clock=world.clock + LIFETIME, contents={}, actors=())
     mended = _round(world)
     _check_matching(mended)
+    _check_rest(mended)
     again = _round(mended)
     assert mended.memory.header is not None
     assert again.memory.header is not None
@@ -174,12 +195,12 @@ def _round(world: World) -> World:
     view, base = world.view(header.definition), world.base
     engine = Engine(world)
     snapshot = world.memory.snapshot()
-    if not rules.idle(snapshot.look, str(base.writes), header.version, world.clock):
+    if not world.idle(base):
         engine.manager.look(view, world.look(base, view.definition, snapshot))
     world = world.evolve(memory=engine.memory)
     header, rows = world.memory.snapshot().header, world.memory.rows
     sights = world.sights(base, view.definition)
-    cutoff = 0 if header.source_end is None else header.source_end + 1
+    cutoff = rules.cap(header) or 0
     due = {b: rules.due(rows.get(b), header, b, s, cutoff) for b, s in sights.items()}
     engine.manager.revert(view, {b: sights[b] for b, d in due.items() if d is rules.Due.REVERT})
     work = []
@@ -208,7 +229,6 @@ def _check_matching(world: World) -> None:
         state = rules.effective_state(row, header)
         if state is State.VALID and row is not None and row.inputs == sight.inputs:
             continue
-        reachable = header.source_end is not None and bucket + DAY <= header.source_end + 1
-        if state is State.VACANT and not reachable:
+        if state is State.VACANT and not _reached(world, bucket):
             continue
         raise Violation(f"4: bucket {day} is {state} after a look and its plan: {row}")

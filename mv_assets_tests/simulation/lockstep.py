@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from mv_assets.state.store import Store
 class LockstepStore(Store):
     def __init__(self, *stores: Store) -> None:
         self.stores = stores
-        self._retry = Retry()
+        self.retry = Retry()
 
     @contextmanager
     def read(self, view: str) -> Iterator[MapReader]:
@@ -29,6 +29,12 @@ class LockstepStore(Store):
             yield LockstepMap(
                 view, [stack.enter_context(store.write(view, lock=lock)) for store in self.stores]
             )
+
+    @contextmanager
+    def write_all(self, views: Iterable[str], *, lock: bool = True) -> Iterator[list[MapWriter]]:
+        [view] = views
+        with self.write(view, lock=lock) as writer:
+            yield [writer]
 
 
 class LockstepMap(MapWriter):

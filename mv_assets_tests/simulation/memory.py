@@ -96,6 +96,7 @@ class Memory:
                 header.start,
                 header.definition,
                 header.source_end,
+                header.closed,
                 rank[header.reset_at],
             ),
             tuple(sorted(self.history)),
@@ -138,7 +139,7 @@ class MemoryStore(Store):
     def __init__(self, memory: Memory, now: Callable[[], int]) -> None:
         self.memory = memory
         self._now = now
-        self._retry = Retry()
+        self.retry = Retry()
 
     @contextmanager
     def read(self, view: str) -> Iterator[MapReader]:
@@ -149,6 +150,12 @@ class MemoryStore(Store):
         memory = self.memory.copy()
         yield MemoryMap(memory, view, self._time)
         self.memory = memory
+
+    @contextmanager
+    def write_all(self, views: Iterable[str], *, lock: bool = True) -> Iterator[list[MapWriter]]:
+        [view] = views
+        with self.write(view, lock=lock) as writer:
+            yield [writer]
 
     def _time(self) -> int:
         assert self._now is not None

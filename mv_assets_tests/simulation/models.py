@@ -8,6 +8,7 @@ from mv_assets.state.model import Attempt, Planned, SecondLook, Staged
 from mv_assets_tests.modelled import DAY, File, overlapping, segments
 from mv_assets_tests.simulation.memory import Memory
 from mv_assets_tests.simulation.world import (
+    LIFETIME,
     Actor,
     Base,
     Collector,
@@ -57,6 +58,17 @@ def warm(
             contents=world.contents | {(bucket, version): Content(data, "d1", 0, 0)},
         )
     return world
+
+
+def stopped(actors: tuple[Actor, ...], budget: dict[str, int]) -> World:
+    """Of two buckets, the data stops within the first, which is closed when a lifetime has passed."""
+    base = Base().put("a", File(1, 0, DAY - 2, 1))
+    world = World(base, Memory(), actors, budget, closes=LIFETIME - DAY)
+    engine = Engine(world)
+    engine.manager.declare(world.view("d1"))
+    world.memory = engine.memory
+    engine.manager.look(world.view("d1"), world.look(base, "d1", engine.memory.snapshot()))
+    return world.evolve(memory=engine.memory)
 
 
 def _writers(*runs: int) -> tuple[Writer, ...]:
@@ -126,6 +138,12 @@ MODELS: dict[str, tuple[Form, Form]] = {
     "dimension and upstream": (
         lambda: warm((*_writers(2), Looker(2)), {"change": 1, "dimension": 1, "upstream": 1}),
         lambda: warm((*_writers(2), Looker(3)), {"change": 1, "dimension": 2, "upstream": 2}),
+    ),
+    "a bucket that the clock closes": (
+        lambda: stopped((*_writers(1), Looker(1), Looker(1, closes=False)), {"expire": 1, "force": 1}),
+        lambda: stopped(
+            (*_writers(2, 1), Looker(2), Looker(2, closes=False)), {"expire": 1, "force": 2, "change": 2}
+        ),
     ),
     "drops and whole-view marks": (
         lambda: warm((*_writers(2), Looker(1)), {"change": 1, "force view": 1, "drop": 1}),

@@ -224,6 +224,23 @@ def _wall_clock(patch: pytest.MonkeyPatch) -> None:
     _everywhere(patch, "climb", wrong)
 
 
+@mutant("closes lets W run beyond the data")
+def _closed_for_good(patch: pytest.MonkeyPatch) -> None:
+    right = watermark.cap
+    _everywhere(patch, "cap", lambda header: right(header) if header.closed is None else 10**15, watermark)
+
+
+@mutant("closed before its time")
+def _closed_early(patch: pytest.MonkeyPatch) -> None:
+    right = watermark.closed
+    _everywhere(patch, "closed", lambda buckets, end, closes, _now: right(buckets, end, closes, 10**15))
+
+
+@mutant("idle shortcut that asks no clock")
+def _no_clock(patch: pytest.MonkeyPatch) -> None:
+    _everywhere(patch, "closes_now", lambda _header, _closes, _now: False)
+
+
 @mutant("W and rows in two transactions")
 def _two_transactions(patch: pytest.MonkeyPatch) -> None:
     """The rows' transaction leaves W for a second one, which a crash in between prevents."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from mv_assets.buckets import Buckets
+from mv_assets.state import rules
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Declaration, Fingerprint, Look, Mark, Sight, Snapshot
@@ -18,6 +20,7 @@ from mv_assets_tests.simulation.memory import Memory, MemoryStore
 VIEW = "v"
 LIFETIME = 1_000
 NOW = 100 * DAY
+_DAYS = Buckets.of("1d")
 
 # What an attempt read of one bucket: names and contents.
 Data = tuple[tuple[str, int], ...]
@@ -77,6 +80,8 @@ class Writer:
 @dataclass(frozen=True, slots=True)
 class Looker:
     looks: int
+    # One of a deployment that closes nothing.
+    closes: bool = True
     at: str = "idle"
     listed: Base = Base()
     version: int = 0
@@ -126,6 +131,8 @@ class World:
     clock: int = 0
     buckets: int = 2
     freezes: bool = False
+    # How long after its end a bucket is closed.
+    closes: int | None = None
 
     def evolve(self, **changes: Any) -> World:
         # dataclasses.replace does the same, several times slower; this is the checker's inner loop.
@@ -156,7 +163,20 @@ class World:
 
     def look(self, base: Base, definition: str, snapshot: Snapshot, memory: Memory | None = None) -> Look:
         marks = marks_of(snapshot.rows, snapshot.header, self.sights(base, definition, memory))
-        return Look(str(base.writes), snapshot.header.version, self.clock, base.source_end(), marks)
+        return self.looked(base, snapshot.header.version, marks)
+
+    def looked(self, base: Base, version: int, marks: Mapping[int, Mark], *, closes: bool = True) -> Look:
+        """A look that is written now."""
+        end = base.source_end()
+        closed = rules.closed(_DAYS, end, self.closes, self.clock) if closes else None
+        return Look(str(base.writes), version, self.clock, end, marks, closed=closed)
+
+    def idle(self, base: Base, *, closes: bool = True) -> bool:
+        """Whether a look may end early, by the table's version, the map's and the clock."""
+        snapshot = self.memory.snapshot()
+        due = rules.closes_now(snapshot.header, self.closes if closes else None, self.clock)
+        version = snapshot.header.version
+        return rules.idle(snapshot.look, str(base.writes), version, self.clock) and not due
 
     def key(self) -> Hashable:
         """The state without what can't matter: versions count only by their order."""
@@ -181,7 +201,7 @@ class World:
 def _actor_key(actor: Actor, memory: Memory) -> Hashable:
     """Versions that an actor holds are only ever compared with those in the map."""
     if isinstance(actor, Looker):
-        return (actor.looks, actor.at, actor.listed, memory.place(actor.version), actor.marks)
+        return (actor.looks, actor.closes, actor.at, actor.listed, memory.place(actor.version), actor.marks)
     if not isinstance(actor, Writer):
         return actor
     attempt = actor.attempt

@@ -15,10 +15,10 @@ from mv_assets.state.rules.definitions import (
     see_source,
     start_view,
 )
-from mv_assets.state.rules.looks import idle, recorded, unserved
+from mv_assets.state.rules.looks import closes_now, idle, recorded, unserved
 from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
 from mv_assets.state.rules.states import effective_state, has_current_data
-from mv_assets.state.rules.watermark import climb, latest_end
+from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
@@ -42,7 +42,12 @@ __all__ = [
     "attempt_begun",
     "attempt_failed",
     "attempt_since",
+    "cap",
     "climb",
+    "closed",
+    "closes_at",
+    "closes_now",
+    "complete",
     "decide",
     "declare",
     "differs",

@@ -66,6 +66,7 @@ def _taking_over(header: Header, definition: str, width: str, start: int) -> Hea
         watermark=start,
         # What was known of the source may be of another base table.
         source_end=None,
+        closed=None,
         seal=_SEAL,
     )
 
@@ -84,9 +85,15 @@ def extend(header: Header, start: int) -> Header | None:
     return replace(header, start=start, watermark=watermark, seal=_SEAL)
 
 
-def see_source(header: Header, source_end: int | None) -> Header:
-    """The source's end as a look found it; it may go back, W does not."""
-    return replace(header, source_end=source_end, seal=_SEAL)
+def see_source(header: Header, source_end: int | None, closed: int | None = None) -> Header:
+    """The source's end as a look found it, and whether its bucket is closed; it may go back, W does not.
+
+    A bucket that was closed stays so while the source ends where it did: else two deployments that close
+    theirs at different times would take that back from each other for ever.
+    """
+    if closed is None and source_end == header.source_end:
+        closed = header.closed
+    return replace(header, source_end=source_end, closed=closed, seal=_SEAL)
 
 
 def reset(header: Header) -> Header:

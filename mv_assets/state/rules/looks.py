@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mv_assets.state.model import Look, LookRecord, Unserved
+from mv_assets.state.model import Header, Look, LookRecord, Unserved
+from mv_assets.state.rules import watermark
 
 
 def idle(record: LookRecord | None, table_version: str, map_version: int, now: int) -> bool:
@@ -32,6 +33,15 @@ def recorded(before: LookRecord | None, look: Look, covers: int) -> LookRecord:
         look.rest,
         unserved(before, look),
     )
+
+
+def closes_now(header: Header, closes: int | None, now: int) -> bool:
+    """Whether the clock alone has closed a bucket since: an unchanged table then means something else.
+
+    Not a time that the last look noted: that may have been another deployment's, which closes nothing.
+    """
+    closed = watermark.closed(header.buckets, header.source_end, closes, now)
+    return closed is not None and closed != header.closed
 
 
 def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
