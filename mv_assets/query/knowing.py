@@ -40,7 +40,7 @@ class Knowledge:
         self.schemas: Schemas = Memory()
 
     def columns(self, table: str, statement: Statement, present: Present) -> dict[str, str]:
-        """A table's columns and their types, as far as a few files tell; or many, where they were searched."""
+        """A table's columns and their types, as a few files tell; or many, where they were searched."""
         key = table, present.version(table), statement.mentioned
         return self._columns.get(key, lambda: self._project.tables[table].columns(statement.mentioned) or {})
 
