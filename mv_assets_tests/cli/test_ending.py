@@ -303,7 +303,9 @@ print("stopped")
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
 def test_a_server_that_is_gone_or_does_not_answer_holds_nobody(how: str) -> None:
-    with connect_process() as (remote, group):
-        with watched(script(GONE.format(remote=remote, group=group, signal=how)), {}) as process:
-            code, out, err = process.ended()
+    with (
+        connect_process() as (remote, group),
+        watched(script(GONE.format(remote=remote, group=group, signal=how)), {}) as process,
+    ):
+        code, out, err = process.ended()
     assert (code, out) == (0, "1\nstopped\n"), err
