@@ -321,8 +321,12 @@ class ReadFailed(JobFailed):
 class FileInTheWay(ReadFailed):
     """A query reads a file that can't be read; other queries need not."""
 
-    def __init__(self, why: str, table: str, span: tuple[str, str] | None, views: Sequence[str]) -> None:
-        held = f"which time of table {table} it holds is not known, so that a query of any time reads it"
+    def __init__(
+        self, why: str, table: str, span: tuple[str, str] | None, views: Sequence[str], *, timed: bool
+    ) -> None:
+        held = f"table {table} has no time, and is read as a whole"
+        if timed:
+            held = f"which time of table {table} it holds is not known, so that a query of any time reads it"
         ways = ["mend it or take it away"]
         if span is not None:
             held = f"it holds {span[0]} to {span[1]} of table {table}"
@@ -333,13 +337,13 @@ class FileInTheWay(ReadFailed):
 
 
 class NothingStored(MvError):
-    """A view of which nothing was ever committed was asked for what is."""
+    """A view was asked for what is stored of it, which is nothing, or of another definition."""
 
-    def __init__(self, view: str) -> None:
-        super().__init__(
-            f"nothing of view {view} was ever computed as it is declared now, so that nothing is stored; "
-            f"compute it first: `mv-assets refresh {view}`"
-        )
+    def __init__(self, view: str, *, of_another: bool) -> None:
+        what = f"nothing of view {view} was ever computed"
+        if of_another:
+            what = f"what is stored of view {view} was computed with another definition than this project has"
+        super().__init__(f"{what}; compute it first: `mv-assets refresh {view}`")
 
 
 class WarehouseUnusable(MvError):

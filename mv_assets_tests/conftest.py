@@ -196,7 +196,7 @@ def desk(refinery: Callable[..., Refinery]) -> Desks:
     return make
 
 
-_BEHIND_A_SERVER = ("/e2e/", *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit")))
+_BEHIND_A_SERVER = ("/e2e/", *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit", "ending")))
 # Those that take longest come first, so that no process is left with one of them in the end.
 _LONG = ("/e2e/", "/cli/", "/soak/", "/fuzz/", "/matrix/", "/simulation/", "/scenarios/", "/defs/")
 

@@ -60,6 +60,13 @@ _CLUSTER = {
 @contextmanager
 def connect_server(conf: Mapping[str, str] = SMALL) -> Iterator[str]:
     """A Spark Connect server; its address."""
+    with connect_process(conf) as (address, _):
+        yield address
+
+
+@contextmanager
+def connect_process(conf: Mapping[str, str] = SMALL) -> Iterator[tuple[str, int]]:
+    """A Spark Connect server; its address and its process group."""
     port = free_port()
     settings = {
         **conf,
@@ -71,9 +78,9 @@ def connect_server(conf: Mapping[str, str] = SMALL) -> Iterator[str]:
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = ["bin/spark-submit", "--master", "local[2]", *options, "--class", server, "spark-internal"]
-    with process(command):
+    with process(command) as started:
         wait_for(port)
-        yield f"sc://127.0.0.1:{port}"
+        yield f"sc://127.0.0.1:{port}", started.pid
 
 
 @contextmanager

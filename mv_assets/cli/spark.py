@@ -26,5 +26,5 @@ def engine(declared: Spark) -> Iterator[Engine]:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a record is not py4j's, which writes a trace of each call that ends badly into everybody's log."""
+    """Whether a record is not py4j's, which leaves a trace of each interrupted call in everybody's log."""
     return "py4j" not in PurePath(record.pathname).parts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# How long a server may take to take leave.
+# How long a server may take to let go of what nobody waits for any more.
 _PATIENCE_S = 5.0
 
 
@@ -27,6 +27,7 @@ def new_session(spark: SparkSession) -> SparkSession:
     """
     own = spark.newSession()
     if is_client(own):
+        _let_go_soon(own.client)
         weakref.finalize(own, _close, own.client)
     return own
 
@@ -44,8 +45,16 @@ def _close(client: Any) -> None:
         return
     # A server that is gone, or does not answer, forgets by itself.
     client.set_retry_policies([])
-    if hasattr(client, "_rpc_deadlines"):
-        client._rpc_deadlines = replace(client._rpc_deadlines, release_session=_PATIENCE_S)  # noqa: SLF001
+    _let_go_soon(client)
     with suppress(PySparkException):
         client.release_session()
     client.close()
+
+
+def _let_go_soon(client: Any) -> None:
+    if hasattr(client, "_rpc_deadlines"):
+        client._rpc_deadlines = replace(  # noqa: SLF001 - there is no other way to say it
+            client._rpc_deadlines,  # noqa: SLF001
+            interrupt=_PATIENCE_S,
+            release_session=_PATIENCE_S,
+        )

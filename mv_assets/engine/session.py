@@ -94,9 +94,10 @@ class Engine:
             self._forget()
             raise
         except KeyboardInterrupt:
-            # Nobody waits for it any more, and Spark would go on.
-            with suppress(JobFailed, EngineUnavailable), spark_errors():
-                own.interruptAll()
+            # Nobody waits for it any more, and Spark would go on; a client has told its server.
+            if not is_client(own):
+                with suppress(JobFailed, EngineUnavailable), spark_errors():
+                    own.interruptAll()
             raise
         finally:
             if self._spark is not None:

@@ -215,7 +215,9 @@ class ImaginedWatch(Watch):
         moved: set[str] = set()
         for view in self._catalog.with_upstream(found):
             now = found[view.name]
-            then = _tried(self._outlook, view, whole=True) if view.declared.base in moved else now
+            then = (
+                _tried(self._outlook, view, frozenset(), whole=True) if view.declared.base in moved else now
+            )
             if isinstance(now, MvError) or isinstance(then, MvError):
                 continue
             plan = then.plan()

@@ -28,10 +28,11 @@ from click.testing import CliRunner
 
 from mv_assets.cli import main
 from mv_assets.cli.printing import rows as printed
+from mv_assets.cli.printing.formats import FORMATS
 from mv_assets.cli.printing.output import opened
 from mv_assets.cli.printing.rows import Rows, values_of
 from mv_assets.engine.session import Engine
-from mv_assets.errors import OutputUnwritable
+from mv_assets.errors import JobFailed, OutputUnwritable
 from mv_assets_tests.cli.commands import Commands
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -410,3 +411,65 @@ def test_values_of_every_type_are_the_same_at_once_and_in_pieces(
         '{"a":1}',
         None,
     )
+
+
+NULLABLE = """
+    SELECT id, count(*) AS n, named_struct('a', 1, 'b', array(named_struct('c', id))) AS s, array(1, 2) AS l,
+      array(1, NULL) AS some, map('k', 1) AS m, map('k', CAST(NULL AS INT)) AS none, array() AS void,
+      map() AS voids, map(1, array(map(2, 3))) AS deep, NULL AS nothing, struct(NULL AS q) AS inside,
+      struct(parse_json('[1]') AS v, INTERVAL '1' DAY AS i) AS texts, timestamp_seconds(id) AS at
+    FROM range(0, 12, 1, 3) {} GROUP BY id ORDER BY id
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["", "WHERE id < 0"])
+def test_answers_have_the_same_types_whatever_spark_knows_of_their_nulls(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    """At once and in pieces, with rows and without, in every format."""
+    monkeypatch.setattr(printed, "_PIECE", 5)
+    with engine.session() as spark:
+        frame = spark.sql(NULLABLE.format(where)).localCheckpoint()
+        for small in (50_000, 5):
+            monkeypatch.setattr(printed, "SMALL", small)
+            rows = Rows(frame)
+            for form, write in FORMATS.items():
+                with (tmp_path / f"{small}.{form}").open("wb") as out:
+                    write(rows, out)
+    whole, pieces = (pq.read_table(tmp_path / f"{small}.parquet") for small in (50_000, 5))
+    assert whole.schema == pieces.schema
+    assert whole == pieces
+    assert whole.num_rows == (0 if where else 12)
+    assert [field.name for field in whole.schema if not field.nullable] == []
+    assert str(whole.schema.field("s").type) == ("struct<a: int32, b: list<element: struct<c: int64>>>")
+    if not where:
+        assert whole.column("texts")[0].as_py() == {"v": "[1]", "i": "INTERVAL '1' DAY"}
+    for form in ("csv", "json", "table"):
+        both = [(tmp_path / f"{small}.{form}").read_bytes() for small in (50_000, 5)]
+        assert both[0] == both[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "forms"),
+    [
+        ("timestamp'12024-01-01 00:00:00'", "csv json table"),
+        ("map(array(1), 'x')", "csv json table"),
+        ("map(struct(1 AS a), 2)", "csv json table"),
+        ("struct(1 AS a, 2 AS a)", "csv json table parquet"),
+        ("named_struct()", "parquet"),
+    ],
+)
+def test_what_a_format_has_no_word_for_is_said_in_one_sentence(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, value: str, forms: str
+) -> None:
+    with engine.session() as spark:
+        frame = spark.sql(f"SELECT {value} AS c FROM range(0, 12, 1, 3)").localCheckpoint()
+        for small in (50_000, 5):
+            monkeypatch.setattr(printed, "SMALL", small)
+            for form in forms.split():
+                if (small, form, value) == (5, "parquet", "struct(1 AS a, 2 AS a)"):
+                    continue
+                with pytest.raises(JobFailed, match=r"can't be printed|[Dd]uplicate"):
+                    FORMATS[form](Rows(frame), io.BytesIO())

@@ -359,3 +359,22 @@ def test_types_that_are_written_otherwise_than_they_are_read_are_not_matched() -
     with pytest.raises(NotPlain):
         expanded(select.expressions[0], resolver.meaning)
     assert expanded(select.expressions[1], resolver.meaning).sql("spark") == "CAST(`events`.`at` AS DATE)"
+
+
+def test_a_column_that_one_of_many_files_has_is_found(unchecked: Make) -> None:
+    """More files than are looked into for a query whose columns are all known."""
+    hours = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(x) AS x FROM events GROUP BY ALL"
+    lake = unchecked(view(sql=hours))
+    for number in range(60):
+        rare: dict[str, Any] = {"rare": [7, 8, 9]} if number == 17 else {}
+        put(lake, f"{number:02}", number, x=[1, 2, 3], **rare)
+    lake.run()
+    for text, rows in (
+        ("max(rare), count(rare), count(*) FROM events", [(9, 3, 180)]),
+        ("count(*) FROM events WHERE rare > 7", [(2,)]),
+        ("max(rare) FROM events WHERE at >= '1970-02-01'", [(None,)]),
+        ("a.rare FROM events a JOIN events b ON a.rare = b.rare ORDER BY 1", [(7,), (8,), (9,)]),
+    ):
+        assert list(map(tuple, asked(lake, f"SELECT {text}").frame.collect())) == rows
+    with pytest.raises(JobFailed, match="rarest"):
+        asked(lake, "SELECT rarest FROM events")

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.buckets import DAY
-from mv_assets.errors import MvError, NotValid, QueryRefused
+from mv_assets.errors import FileInTheWay, MvError, NothingStored, NotValid, QueryRefused
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets_tests.lake import EPOCH, day, view
 from mv_assets_tests.query.desk import (
@@ -111,6 +113,30 @@ def test_stored_gives_what_was_last_committed_valid_or_stale(desk: Desks) -> Non
     assert sorted(made.rows(asked, STORED), key=repr) == sorted(made.expected(asked), key=repr)
 
 
+def test_stored_of_what_was_never_computed_says_so(desk: Desks) -> None:
+    made = desk()
+    made.day(0)
+    asked = "SELECT count(*) AS n FROM v"
+    for _ in ("nobody knows it", "it was looked at"):
+        with pytest.raises(NothingStored, match=r"nothing of view v was ever computed.*mv-assets refresh v"):
+            made.ask(asked, STORED)
+        made.lake.look()
+    made.lake.converge()
+    assert made.rows(asked, STORED) != [(0,)]
+    # Computed, but not there.
+    assert made.rows(f"{asked} WHERE hour >= '1999-01-01'", STORED) == [(0,)]
+
+
+def test_stored_of_buckets_without_rows_is_an_empty_answer(desk: Desks) -> None:
+    made = desk(filled=2)
+    for file in ("day-0.parquet", "day-1.parquet"):
+        made.lake.remove(file)
+    made.lake.converge()
+    assert made.lake.states(0, 1) == "VV"
+    assert made.rows("SELECT count(*) AS n FROM v", STORED) == [(0,)]
+    assert made.rows("SELECT zone, n FROM v", STORED) == []
+
+
 def test_stored_is_refused_for_a_base_table(desk: Desks) -> None:
     made = desk(filled=1)
     for asked in (COUNT, "SELECT count(*) AS n FROM v JOIN events ON v.zone = events.zone"):
@@ -139,14 +165,16 @@ def test_rows_of_another_definition_are_not_used(desk: Desks) -> None:
     made.declared()
     made.right(ZONES, None)
     made.by_name("SELECT zone, sum(x) AS x FROM v GROUP BY zone", None)
-    assert made.rows("SELECT * FROM v", STORED) == []
+    with pytest.raises(NothingStored, match="computed with another definition than this project has"):
+        made.ask("SELECT * FROM v", STORED)
     made.lake.converge()
     made.by_name("SELECT zone, sum(x) AS x FROM v GROUP BY zone", "v: 2 + 0")
     # And a deployment that still declares the old one does not use the new rows.
     made.lake.declare(view(sql=HOURS))
     made.declared()
     made.right(ZONES, None)
-    assert made.rows("SELECT * FROM v", STORED) == []
+    with pytest.raises(NothingStored, match="computed with another definition than this project has"):
+        made.ask("SELECT * FROM v", STORED)
     made.lake.declare(view(sql=doubled))
 
 
@@ -317,6 +345,42 @@ def test_an_unreadable_file_is_named_where_it_matters_and_only_there(desk: Desks
     made.by_name("SELECT sum(n) AS n FROM v WHERE hour < '1970-01-04'", "v: 3 + 0")
     made.lake.look()
     made.right(zones(between("1970-01-01", "1970-01-04")), "v: 3 + 0")
+
+
+@pytest.mark.parametrize("damage", ["footer", "pages"])
+def test_a_file_in_the_way_says_of_which_time_it_is_and_what_would_answer(desk: Desks, damage: str) -> None:
+    made = desk(filled=3)
+    if damage == "footer":
+        made.lake.damage("day-1.parquet")
+    else:
+        _spoil(made.lake.folder / "events" / "day-1.parquet")
+    ways = r"mend it or take it away, or ask for a time without it, or ask v by name with freshness `stored`"
+    held = rf"day-1\.parquet.*; it holds 1970-01-02T\S+Z to 1970-01-02T\S+Z of table events: {ways}$"
+    for asked in (f"{ZONES} ORDER BY max(x)", "SELECT zone, sum(n) AS n FROM v GROUP BY zone"):
+        for freshness in (Freshness.STRICT, OFF):
+            with pytest.raises(FileInTheWay, match=held):
+                made.ask(asked, freshness)
+    made.right(zones(between("1970-01-01", "1970-01-02")))
+    made.ask("SELECT zone, sum(n) AS n FROM v GROUP BY zone", STORED)
+
+
+def test_a_file_of_a_dimension_in_the_way_is_of_no_time(desk: Desks) -> None:
+    made = desk(view(sql=JOINED, dimensions=("zones",)), dimensions=("zones",))
+    _zones(made, "Ulm", "Bonn")
+    made.day(0)
+    (made.lake.folder / "zones" / "a.parquet").write_bytes(b"not a table")
+    whole = r"a\.parquet.*table zones has no time, and is read as a whole: mend it or take it away$"
+    with pytest.raises(FileInTheWay, match=whole):
+        made.ask("SELECT count(*) AS n FROM events JOIN zones ON events.zone = zones.zone")
+
+
+def _spoil(path: Path) -> None:
+    """Leave a file its footer alone."""
+    content, metadata = bytearray(path.read_bytes()), pq.ParquetFile(path).metadata.row_group(0)
+    for column in map(metadata.column, range(metadata.num_columns)):
+        start = column.dictionary_page_offset or column.data_page_offset
+        content[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(content)
 
 
 def test_a_file_of_unknown_range_is_read_by_every_strict_question(desk: Desks) -> None:

@@ -22,6 +22,10 @@ def asked(made: Yard, *days: int, name: str = "v", max_bytes: int | None = None)
     return made.run(name, scope=scope)[name]
 
 
+def wrong(report: Report) -> list[str]:
+    return report.wrong.sentences(report.view.name, report.view.buckets)
+
+
 def outcomes(report: Report) -> dict[int, str]:
     return {bucket // DAY: result.outcome.value for bucket, result in report.results.items()}
 
@@ -34,7 +38,7 @@ def test_a_day_that_has_begun_is_computed_and_w_stays_with_the_data(yard: Make) 
     made.run()
     assert (made.states(0, 1), made.watermark()) == ("V-", 1)
     report = asked(made, 1)
-    assert (outcomes(report), report.wrong) == ({1: "committed"}, [])
+    assert (outcomes(report), wrong(report)) == ({1: "committed"}, [])
     assert (made.states(0, 1), made.watermark()) == ("VV", 1)
     made.check(complete=False)
     # Nothing is left of it: it is marked, computed again and passed by W like any other.
@@ -76,7 +80,7 @@ def test_a_day_without_rows_says_so(yard: Make) -> None:
     report = asked(made, 0, 1, 2)
     assert outcomes(report) == {0: "committed"}
     known = "and events is known to have data up to 1970-01-01T23:59:59.999Z"
-    assert report.wrong == [
+    assert wrong(report) == [
         f"v 1970-01-02: events has no rows of it yet: it ends at 1970-01-03T00:00:00Z, {known}",
         f"v 1970-01-03: events has no rows of it yet: it ends at 1970-01-04T00:00:00Z, {known}",
     ]
@@ -86,7 +90,7 @@ def test_a_day_without_rows_says_so(yard: Make) -> None:
 def test_nothing_is_known_of_an_empty_table(yard: Make) -> None:
     made = yard()
     made.clock.now = 9 * DAY
-    [said] = asked(made, 0).wrong
+    [said] = wrong(asked(made, 0))
     assert said.startswith("v 1970-01-01: events has no rows of it yet: it ends at 1970-01-02T00:00:00Z")
     assert said.endswith("and events is known to have nothing")
 
@@ -95,7 +99,7 @@ def test_a_day_that_is_still_to_come_says_so(yard: Make) -> None:
     made = yard()
     made.write("ahead.parquet", [day(3, 1)])
     made.clock.now = 2 * DAY
-    assert asked(made, 3).wrong == ["v 1970-01-04: it lies in the future"]
+    assert wrong(asked(made, 3)) == ["v 1970-01-04: it lies in the future"]
     # Its rows lie ahead, but it has begun.
     made.clock.now = 3 * DAY
     assert outcomes(asked(made, 3)) == {3: "committed"}
@@ -108,7 +112,7 @@ def test_a_frozen_day_says_what_it_waits_for(yard: Make) -> None:
     made.run()
     made.remove("day-0.parquet")
     made.manager.force(made.catalog.view("v").declaration, [0], "a person")
-    [said] = asked(made, 0).wrong
+    [said] = wrong(asked(made, 0))
     assert said.startswith("v 1970-01-01: frozen: 1 of its files are gone (day-0.parquet)")
 
 
@@ -129,14 +133,14 @@ def test_what_somebody_computes_already_is_left_to_them_and_said(yard: Make) -> 
         made.catalog.view("v").declaration,
         Attempt("another", made.version(), outlook.plan().work[0].buckets),  # type: ignore[union-attr]
     )
-    assert asked(made, 0).wrong == ["v 1970-01-01: in flight: another"]
+    assert wrong(asked(made, 0)) == ["v 1970-01-01: in flight: another"]
 
 
 def test_what_there_was_no_leave_to_read_is_as_it_was_wanted(yard: Make) -> None:
     made = yard()
     made.days(0)
     report = asked(made, 0, max_bytes=1)
-    assert (report.results, report.wrong) == ({}, [])
+    assert (report.results, wrong(report)) == ({}, [])
     assert report.waiting[0].reason.startswith("left for later")
 
 
@@ -145,4 +149,4 @@ def test_who_names_nothing_gets_what_is_due(yard: Make) -> None:
     made.write("today.parquet", [day(0, 0), day(0, 9)])
     made.clock.now = 9 * DAY
     report = made.run("v")["v"]
-    assert (report.results, report.waiting, report.wrong) == ({}, (), [])
+    assert (report.results, report.waiting, wrong(report)) == ({}, (), [])

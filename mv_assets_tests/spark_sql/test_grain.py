@@ -294,9 +294,13 @@ def test_a_window_by_what_may_be_another_column_is_refused(sql: str) -> None:
     """Spark takes a column before the output of its name."""
     window = "row_number() OVER (PARTITION BY {} ORDER BY fare)"
     unknown, no_hour = Source("trips", time_column="pickup_at"), dict.fromkeys(["pickup_at", "fare", "x"])
-    for base in (unknown, Source("trips", {**no_hour, "hour": None}, "pickup_at")):
+    may = (
+        "may look across buckets: hour means a column of that name, if a table has one; add date_trunc('day'"
+    )
+    known = Source("trips", {**no_hour, "hour": None}, "pickup_at")
+    for base, said in ((unknown, may), (known, "looks across buckets; add date_trunc('day'")):
         (what,) = whats(sql.format(window.format("hour")), base=base)
-        assert "looks across buckets" in what
+        assert said in what
         assert view_of(sql.format(window.format("date_trunc('hour', pickup_at)")), base=base)
     assert view_of(sql.format(window.format("hour")), base=Source("trips", no_hour, "pickup_at"))
 

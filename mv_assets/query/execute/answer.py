@@ -145,12 +145,17 @@ class Answers:
         try:
             yield
         except ReadFailed as failed:
-            file = pinned.named_in(str(failed))
-            if file is None:
+            found = pinned.named_in(str(failed))
+            if found is None:
                 raise
-            span = pinned.span(*file)
-            told = None if span is None else (iso(span[0]), iso(span[1]))
-            raise FileInTheWay(str(failed), file[0], told, self._stored_instead(statement)) from failed
+            (table, _), span = found, pinned.span(*found)
+            raise FileInTheWay(
+                str(failed),
+                table,
+                None if span is None else (iso(span[0]), iso(span[1])),
+                self._stored_instead(statement),
+                timed=self._project.catalog.tables[table].time_column is not None,
+            ) from failed
 
     def _stored_instead(self, statement: Statement) -> list[str]:
         """The views that were asked, or might be in place of a base table."""

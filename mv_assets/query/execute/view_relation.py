@@ -48,18 +48,24 @@ class ViewRelations:
         """What was last committed, as it is.
 
         Raises:
-            NothingStored: nothing ever was.
+            NothingStored: nothing ever was, or of another definition.
 
         """
         snapshot = self._pinned.snapshot(view.name)
         rows = {} if snapshot is None else _committed(view, snapshot, span)
-        # What was read of the map is perhaps only a window of it.
-        if not rows and (snapshot is None or not _committed(view, self._store.snapshot(view.name), EVER)):
-            raise NothingStored(view.name)
+        if not rows:
+            self._refuse_never(view, snapshot)
         stored = self._relations.stored(view, rows, view.sql.columns, None, view.declared.time_column)
         # Nothing else tells the types of no rows.
         frame = self._computed(view, ())[0] if stored is None else stored.frame
         return ViewRelation(frame, rows, (), Files(0, 0))
+
+    def _refuse_never(self, view: View, snapshot: Snapshot | None) -> None:
+        # What was read of the map is perhaps only a window of it.
+        whole = None if snapshot is None else self._store.snapshot(view.name)
+        if whole is None or not _committed(view, whole, EVER):
+            others = () if whole is None else whole.rows.values()
+            raise NothingStored(view.name, of_another=any(row.has_data for row in others))
 
     def current(self, view: View, spans: Spans) -> ViewRelation:
         """What the SQL would give in the buckets that reach into some time.

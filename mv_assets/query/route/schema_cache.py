@@ -69,7 +69,7 @@ class SchemaCache:
         self.of_queries: Schemas = Cache()
 
     def columns(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
-        """A table's columns and their types, as far as a few files tell; or many, where they were searched."""
+        """A table's columns and their types, as a few files tell; or many, where they were searched."""
         key = table, pinned.version(table), statement.mentioned
         return self._columns.get(key, lambda: self._project.tables[table].columns(statement.mentioned) or {})
 
