@@ -8,26 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
-    from mv_assets.project import (
-        DeltaTable,
-        IcebergTable,
-        MaterializedView,
-        ParquetTable,
-        Spark,
-        StateDatabase,
-    )
+    from mv_assets.config import (DeltaTable, IcebergTable, MaterializedView, ParquetTable, Spark, StateDatabase)
     from mv_assets.query.api import sql
 
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
 _WHERE = {
     "build_definitions": "mv_assets.defs",
     "MvError": "mv_assets.errors",
-    "DeltaTable": "mv_assets.project",
-    "IcebergTable": "mv_assets.project",
-    "MaterializedView": "mv_assets.project",
-    "ParquetTable": "mv_assets.project",
-    "Spark": "mv_assets.project",
-    "StateDatabase": "mv_assets.project",
+    "DeltaTable": "mv_assets.config",
+    "IcebergTable": "mv_assets.config",
+    "MaterializedView": "mv_assets.config",
+    "ParquetTable": "mv_assets.config",
+    "Spark": "mv_assets.config",
+    "StateDatabase": "mv_assets.config",
     "sql": "mv_assets.query.api",
 }
 

@@ -16,11 +16,11 @@ import sqlglot
 from pyspark.sql.types import StructType
 
 from mv_assets.errors import JobFailed
-from mv_assets.refresh.computing import Alike, Groups
-from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.sights import Seen, Sights
-from mv_assets.refresh.sources import Sources
-from mv_assets.refresh.warehouse import Warehouse
+from mv_assets.run.compute import (Alike, Groups)
+from mv_assets.run.opened import OpenProject
+from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.run.sources import Sources
+from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 SMALL = {

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.errors import MvError
-from mv_assets.project import MaterializedView, ParquetTable, Project
-from mv_assets.project.file import Draft
-from mv_assets.refresh.maps import ImaginedMaps, StoredMaps
-from mv_assets.refresh.outlook import News, Outlook
-from mv_assets.refresh.planner import Plan, Work
-from mv_assets.refresh.watch import Watch
+from mv_assets.config import (MaterializedView, ParquetTable, Project)
+from mv_assets.config.file import Draft
+from mv_assets.observe.maps import (ImaginedMaps, StoredMaps)
+from mv_assets.observe.observation import (News, Outlook)
+from mv_assets.plan.planner import (Plan, Work)
+from mv_assets.observe.watch import Watch
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Outcome, PartitionRow, SecondLook, Sight, Snapshot, Staged, State

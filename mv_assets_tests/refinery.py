@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import sqlglot
 
-from mv_assets.engine.session import Engine
-from mv_assets.project import Spark
-from mv_assets.refresh import executor
-from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.outlook import Outlook
-from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Refresher, Report
-from mv_assets.refresh.scope import Scope
-from mv_assets.refresh.staging import Staging
-from mv_assets.refresh.warehouse import Contents, Warehouse
+from mv_assets.spark.session import Engine
+from mv_assets.config import Spark
+from mv_assets.run import executor
+from mv_assets.run.opened import OpenProject
+from mv_assets.observe.observation import Outlook
+from mv_assets.plan.planner import Work
+from mv_assets.run.refresher import (Refresher, Report)
+from mv_assets.plan.scope import Scope
+from mv_assets.run.staging import Staging
+from mv_assets.run.warehouse import (Contents, Warehouse)
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
 from mv_assets.views.view import View

@@ -12,10 +12,10 @@ from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
-from mv_assets.refresh.difference import Difference, difference
-from mv_assets.refresh.outlook import News, Outlook
-from mv_assets.refresh.planner import Plan
-from mv_assets.refresh.sights import Seen
+from mv_assets.observe.difference import (Difference, difference)
+from mv_assets.observe.observation import (News, Outlook)
+from mv_assets.plan.planner import Plan
+from mv_assets.observe.inputs import Seen
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Event, Segment, Snapshot, State

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextCol
 from rich.text import Text
 
 from mv_assets.clock import clock
-from mv_assets.project import Spark
-from mv_assets.refresh.watch import ImaginedWatch, Observer
+from mv_assets.config import Spark
+from mv_assets.observe.watch import (ImaginedWatch, Observer)
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Progress as ListingProgress

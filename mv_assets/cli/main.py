@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mv_assets.cli.terminal import usable
-from mv_assets.engine.interrupts import ignored
+from mv_assets.spark.interrupts import ignored
 from mv_assets.errors import BucketError, Fenced, MvError, ProjectError, Refused
 from mv_assets.wording import printable
 

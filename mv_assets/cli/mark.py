@@ -9,7 +9,7 @@ from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.clock import clock
 from mv_assets.errors import NotInForce
-from mv_assets.refresh.scope import uncovered
+from mv_assets.plan.scope import uncovered
 
 
 @click.command(epilog="Example: mv-assets mark trips_daily --from 2024-01-01 --to 2024-01-31")

@@ -11,8 +11,8 @@ from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
-from mv_assets.refresh.outlook import Outlook
-from mv_assets.refresh.planner import Plan, Waiting, Work
+from mv_assets.observe.observation import Outlook
+from mv_assets.plan.planner import (Plan, Waiting, Work)
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
 

@@ -6,7 +6,7 @@ import click
 
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
-from mv_assets.project import Project
+from mv_assets.config import Project
 
 _EXAMPLES = """\b
 Examples:

@@ -13,10 +13,10 @@ from mv_assets.cli.prompt import Prompt
 from mv_assets.cli.session import Session
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.project.values import duration_of
+from mv_assets.config.values import duration_of
 from mv_assets.query.execute.answer import Answers
 from mv_assets.query.route.eligibility import Freshness
-from mv_assets.refresh.opened import open_project
+from mv_assets.run.opened import open_project
 
 
 class _Span(click.ParamType[int]):

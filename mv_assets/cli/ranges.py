@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from mv_assets.clock import clock
-from mv_assets.refresh.scope import between
+from mv_assets.plan.scope import between
 from mv_assets.views.view import View
 
 Command = TypeVar("Command", bound=Callable[..., Any])

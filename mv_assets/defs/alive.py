@@ -6,7 +6,7 @@ from logging import Logger
 from time import monotonic, sleep
 
 from mv_assets.buckets import duration
-from mv_assets.refresh.watch import Observer
+from mv_assets.observe.watch import Observer
 from mv_assets.tables.listing import Progress
 
 _EVERY_S = 240.0

@@ -16,8 +16,8 @@ from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import Handover
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.two_steps import TwoStepRefresh
+from mv_assets.run.opened import OpenProject
+from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 

@@ -14,8 +14,8 @@ from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import POOL, SPARK
 from mv_assets.errors import UnknownView
-from mv_assets.refresh.audit import audit
-from mv_assets.refresh.recomputing import Finding
+from mv_assets.maintain.audit import audit
+from mv_assets.maintain.recomputation import Finding
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Header, Snapshot

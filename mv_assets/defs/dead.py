@@ -11,7 +11,7 @@ from mv_assets.buckets import MINUTE
 from mv_assets.defs.deployment import identity
 from mv_assets.defs.names import PROJECT_TAG
 from mv_assets.defs.taken import assets_of, window_of
-from mv_assets.refresh.opened import OpenProject
+from mv_assets.run.opened import OpenProject
 from mv_assets.views.view import View
 
 # A run that lives does something within this time: it logs, or a heart beats. One that waits for a place in

@@ -16,8 +16,8 @@ from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import SPARK
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.query.execute.stored_rows import rows_of
-from mv_assets.refresh.result import Result
-from mv_assets.refresh.two_steps import TwoStepRefresh
+from mv_assets.run.result import Result
+from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import PartitionRow
 from mv_assets.views.view import View
 

@@ -19,10 +19,10 @@ from mv_assets.defs.projection import BEGIN, Position, end_of, untold, wipes
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StateError, StillReading
-from mv_assets.refresh.executor import carry_out
-from mv_assets.refresh.opened import OpenProject
-from mv_assets.refresh.outlook import News, Outlook
-from mv_assets.refresh.planner import Plan
+from mv_assets.run.executor import carry_out
+from mv_assets.run.opened import OpenProject
+from mv_assets.observe.observation import (News, Outlook)
+from mv_assets.plan.planner import Plan
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mv_assets.clock import clock
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
-from mv_assets.project.home import folder, home
+from mv_assets.config.home import (folder, home)
 
 DAYS = 14
 _START = "2024-01-01"

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import Fenced
-from mv_assets.refresh.refresher import Report
-from mv_assets.refresh.scope import Scope
-from mv_assets.refresh.warehouse import Contents
+from mv_assets.run.refresher import Report
+from mv_assets.plan.scope import Scope
+from mv_assets.run.warehouse import Contents
 from mv_assets.state.model import State
 from mv_assets.state.registry import Registry
 from mv_assets_tests.lake import HOURLY, day, through, view

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from mv_assets.errors import Fenced, MvError, TableUnreadable
-from mv_assets.project import MaterializedView
-from mv_assets.refresh import consistency
-from mv_assets.refresh.outlook import Outlook
+from mv_assets.config import MaterializedView
+from mv_assets.observe import consistency
+from mv_assets.observe.observation import Outlook
 from mv_assets.state.model import EMPTY, Outcome
 from mv_assets.tables.inventory import Inventory
 from mv_assets_tests.lake import HOURLY, Lake, day, news_of, sights_of, through, view, works

@@ -12,8 +12,8 @@ import pytest
 from mv_assets.buckets import HOUR, MINUTE
 from mv_assets.defs.requests import askings
 from mv_assets.errors import GaveUp
-from mv_assets.refresh.outlook import Outlook
-from mv_assets.refresh.planner import Limits, nothing_due
+from mv_assets.observe.observation import Outlook
+from mv_assets.plan.planner import (Limits, nothing_due)
 from mv_assets.state import rules
 from mv_assets.state.model import Attempt, State
 from mv_assets.state.rules import Due

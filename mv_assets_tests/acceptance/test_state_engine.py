@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete
 
 from mv_assets.errors import Fenced, GaveUp, UnknownView
-from mv_assets.project import StateDatabase
+from mv_assets.config import StateDatabase
 from mv_assets.state import rules, schema
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import HOUR
-from mv_assets.project import MaterializedView, ParquetTable, Project
-from mv_assets.project.file import Draft
-from mv_assets.refresh.maps import StoredMaps
-from mv_assets.refresh.outlook import Outlook
-from mv_assets.refresh.watch import Watch
+from mv_assets.config import (MaterializedView, ParquetTable, Project)
+from mv_assets.config.file import Draft
+from mv_assets.observe.maps import StoredMaps
+from mv_assets.observe.observation import Outlook
+from mv_assets.observe.watch import Watch
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, SecondLook, Staged
 from mv_assets.state.store import Store

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.defs import Deployment, definitions_of
-from mv_assets.project import Draft, StateDatabase
+from mv_assets.config import (Draft, StateDatabase)
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks import b4_look
 from mv_assets_tests.benchmarks.figure import Figure

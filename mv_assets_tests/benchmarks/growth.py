@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from mv_assets.project import ParquetTable
-from mv_assets.project.file import Draft
+from mv_assets.config import ParquetTable
+from mv_assets.config.file import Draft
 from mv_assets.state.store import Store
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.opening import open_table

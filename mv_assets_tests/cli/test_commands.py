@@ -24,10 +24,10 @@ from mv_assets.buckets import DAY
 from mv_assets.cli import main
 from mv_assets.clock import clock
 from mv_assets.errors import TableUnreadable
-from mv_assets.refresh.maps import StoredMaps
-from mv_assets.refresh.outlook import Outlook
-from mv_assets.refresh.planner import Work
-from mv_assets.refresh.watch import Watch
+from mv_assets.observe.maps import StoredMaps
+from mv_assets.observe.observation import Outlook
+from mv_assets.plan.planner import Work
+from mv_assets.observe.watch import Watch
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, DataFile, Doing, SecondLook, Sight, Staged
 from mv_assets.state.rules import Due

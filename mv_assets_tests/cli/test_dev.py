@@ -41,7 +41,7 @@ from mv_assets.errors import (
     RunsUnreadable,
     SettingRefused,
 )
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 

@@ -263,8 +263,8 @@ def test_a_run_of_dagsters_ends(connect_server: str, tmp_path: Path) -> None:
 
 SESSIONS = """
 from pyspark.sql import SparkSession
-from mv_assets.engine.session import Engine
-from mv_assets.project import Spark
+from mv_assets.spark.session import Engine
+from mv_assets.config import Spark
 given = SparkSession.builder.remote({remote!r}).getOrCreate()
 engine = Engine(Spark(remote={remote!r}), start=lambda _: given)
 with engine.session() as one, engine.session() as other:
@@ -289,8 +289,8 @@ def test_an_engine_closes_what_it_made_and_stops_what_is_its_own(connect_server:
 
 GONE = """
 import os, signal
-from mv_assets.engine.session import Engine
-from mv_assets.project import Spark
+from mv_assets.spark.session import Engine
+from mv_assets.config import Spark
 engine = Engine(Spark(remote={remote!r}))
 with engine.session() as spark:
     print(spark.sql("SELECT 1").collect()[0][0])

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from mv_assets.cli import looking
 from mv_assets.errors import EngineUnavailable
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 
 
 @pytest.mark.parametrize(

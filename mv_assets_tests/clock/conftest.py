@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets.tables.opening import open_table
 from mv_assets_tests.refresh.conftest import yards
 from mv_assets_tests.refresh.yard import Yard

@@ -13,11 +13,11 @@ from mv_assets.buckets import HOUR
 from mv_assets.errors import LeaseExpired
 from mv_assets.query.route.eligibility import Eligibility, Freshness
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.refresh.attempt import OpenAttempt
-from mv_assets.refresh.planner import Work
-from mv_assets.refresh.refresher import Refresher, Unwatched
-from mv_assets.refresh.two_steps import TwoStepRefresh
-from mv_assets.refresh.warehouse import Contents
+from mv_assets.run.attempt import OpenAttempt
+from mv_assets.plan.planner import Work
+from mv_assets.run.refresher import (Refresher, Unwatched)
+from mv_assets.run.two_steps import TwoStepRefresh
+from mv_assets.run.warehouse import Contents
 from mv_assets.state.model import Outcome, SecondLook, Sight
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets_tests.defs.desk import Desk, desk
 from mv_assets_tests.refinery import Refinery
 

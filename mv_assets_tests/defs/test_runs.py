@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import EngineUnavailable
-from mv_assets.refresh.two_steps import TwoStepRefresh
+from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets_tests.defs.desk import Desk, failure_of, name_of
 from mv_assets_tests.lake import day, through, view
 

@@ -13,8 +13,8 @@ from mv_assets.clock import clock
 from mv_assets.demo import Demo, project_file
 from mv_assets.demo.files import files_in
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
-from mv_assets.project import MaterializedView, Project, Spark
-from mv_assets.project.models import FORMATS
+from mv_assets.config import (MaterializedView, Project, Spark)
+from mv_assets.config.models import FORMATS
 from mv_assets.views.catalog import load
 
 CHECKOUT = Path(__file__).parents[2]

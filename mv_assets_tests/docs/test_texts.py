@@ -13,7 +13,7 @@ from click import Command, Context, Group, Option
 from pydantic import BaseModel
 
 from mv_assets.cli.main import main
-from mv_assets.project import models
+from mv_assets.config import models
 from mv_assets_tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, headings, links, slug
 
 _TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}

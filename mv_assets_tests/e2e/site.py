@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets.state.model import Operation, PartitionRow, State
 from mv_assets.state.rules import effective_state
 from mv_assets.tables.opening import open_table

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mv_assets.refresh.audit import audit
-from mv_assets.refresh.recomputing import Finding
+from mv_assets.maintain.audit import audit
+from mv_assets.maintain.recomputation import Finding
 from mv_assets_tests.engine.works import Works
 from mv_assets_tests.lake import day, through, view
 

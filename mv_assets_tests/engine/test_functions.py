@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mv_assets.engine.session import Engine
+from mv_assets.spark.session import Engine
 from mv_assets.spark_sql.functions import REFUSALS
 from mv_assets.spark_sql.spark_functions import AGGREGATES, BUILT_IN, GENERATORS
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from mv_assets.engine.connect import is_client
-from mv_assets.engine.session import Engine
-from mv_assets.engine.sizing import PER_JOB, size
+from mv_assets.spark.connect import is_client
+from mv_assets.spark.session import Engine
+from mv_assets.spark.sizing import (PER_JOB, size)
 from mv_assets_tests.engine.works import Works, rows_at
 from mv_assets_tests.lake import news_of, view
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mv_assets.engine.proxies import direct
+from mv_assets.spark.proxies import direct
 
 LOCAL = "127.0.0.1,localhost"
 NOBODY = "http://127.0.0.1:9"
@@ -18,7 +18,7 @@ import os, sys, warnings
 from concurrent.futures import ThreadPoolExecutor
 import grpc
 warnings.simplefilter("ignore")
-from mv_assets.engine.starting import attached
+from mv_assets.spark.starting import attached
 
 class Told(grpc.GenericRpcHandler):
     def service(self, details):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from mv_assets.query.execute.stored_rows import rows_of
-from mv_assets.refresh.audit import audit
+from mv_assets.maintain.audit import audit
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
 from mv_assets_tests.lake import day, view

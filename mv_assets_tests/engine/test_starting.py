@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mv_assets.cli.serving.spark import spark_server
-from mv_assets.engine import starting
-from mv_assets.engine.starting import REMOTE, start, unstarted
+from mv_assets.spark import starting
+from mv_assets.spark.starting import (REMOTE, start, unstarted)
 from mv_assets.errors import EngineUnavailable, NoJava
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 
 INSTALL = "; install Java 17 or newer, or set JAVA_HOME"
 TOO_OLD = (
@@ -34,9 +34,9 @@ exit 1
 STARTS = """
 import warnings
 warnings.simplefilter("ignore")
-from mv_assets.engine.starting import start
+from mv_assets.spark.starting import start
 from mv_assets.errors import EngineUnavailable
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 try:
     start(Spark())
 except EngineUnavailable as error:

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.project import MaterializedView, Project
-from mv_assets.project.file import Draft
-from mv_assets.project.models import FORMATS
-from mv_assets.refresh.scope import Scope
+from mv_assets.config import (MaterializedView, Project)
+from mv_assets.config.file import Draft
+from mv_assets.config.models import FORMATS
+from mv_assets.plan.scope import Scope
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.lake import day, view

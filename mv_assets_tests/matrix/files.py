@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from mv_assets.refresh import damage, warehouse
+from mv_assets.maintain import damage
+from mv_assets.run import warehouse
 from mv_assets.tables import local
 from mv_assets.tables.locating import filesystem_at
 from mv_assets_tests.matrix.faults import Process, io_error

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import MvError
-from mv_assets.project import MaterializedView
-from mv_assets.refresh.audit import audit
-from mv_assets.refresh.scope import prepare
+from mv_assets.config import MaterializedView
+from mv_assets.maintain.audit import audit
+from mv_assets.plan.scope import prepare
 from mv_assets.state import health
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Mark, State

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, insert, inspect, text
 
 from mv_assets.buckets import DAY
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets.state import rules, schema
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Event, GenerationState, Operation, State

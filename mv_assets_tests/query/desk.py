@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from mv_assets.query.execute.answer import Answer, Answers, Question
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.refresh.opened import OpenProject
+from mv_assets.run.opened import OpenProject
 from mv_assets.state.leases import Leases
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
 from mv_assets.tables.parquet import ParquetFiles

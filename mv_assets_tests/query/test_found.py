@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import parse_one
 
-from mv_assets.engine.session import Engine
+from mv_assets.spark.session import Engine
 from mv_assets.errors import JobFailed, QueryRefused
-from mv_assets.project import Spark
+from mv_assets.config import Spark
 from mv_assets.query.execute.answer import Answer, Answers, Question
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.spark_sql.canonical import NotPlain, expanded

@@ -14,9 +14,9 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import Miscounted, WarehouseUnusable
-from mv_assets.refresh import compaction, copying
-from mv_assets.refresh.copying import copyable, portions, shape_of
-from mv_assets.refresh.warehouse import Warehouse
+from mv_assets.maintain import (compaction, copies as copying)
+from mv_assets.maintain.copies import (copyable, portions, shape_of)
+from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import BUCKET, GenerationState, State
 from mv_assets_tests.lake import HOURLY, day, through, view

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
-from mv_assets.refresh.outlook import Outlook
+from mv_assets.observe.observation import Outlook
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
 from mv_assets.state.registry import Registry

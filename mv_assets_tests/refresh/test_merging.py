@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mv_assets.refresh import merging
-from mv_assets.refresh.merging import together
+from mv_assets.observe import additions as merging
+from mv_assets.observe.additions import together
 from mv_assets.state.model import PartitionRow
 from mv_assets_tests.lake import Lake, day, through, view
 from mv_assets_tests.modelled import DAY

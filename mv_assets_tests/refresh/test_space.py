@@ -8,8 +8,8 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import OutOfSpace
-from mv_assets.refresh.computing import Alike
-from mv_assets.refresh.two_steps import TwoStepRefresh
+from mv_assets.run.compute import Alike
+from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state import health
 from mv_assets_tests.duck import DuckComputation
 from mv_assets_tests.lake import view

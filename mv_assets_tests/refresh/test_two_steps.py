@@ -10,8 +10,8 @@ import pytest
 
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.errors import EngineUnavailable, TableUnreadable
-from mv_assets.refresh.two_steps import TwoStepRefresh
-from mv_assets.refresh.warehouse import new_generation
+from mv_assets.run.two_steps import TwoStepRefresh
+from mv_assets.run.warehouse import new_generation
 from mv_assets.state.model import Attempt, Doing
 from mv_assets_tests.duck import DuckEngine
 from mv_assets_tests.lake import day, view

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.refinery import Refinery
 

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text, update
 
 from mv_assets.errors import StateError, WarehouseUnusable
-from mv_assets.project.models import MaterializedView
-from mv_assets.refresh.warehouse import Warehouse
+from mv_assets.config.models import MaterializedView
+from mv_assets.run.warehouse import Warehouse
 from mv_assets.state import schema
 from mv_assets_tests.lake import view
 from mv_assets_tests.refresh.yard import GRACE, Yard

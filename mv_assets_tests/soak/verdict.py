@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from mv_assets.refresh.garbage import Garbage
+from mv_assets.maintain.garbage import Garbage
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import State

@@ -14,7 +14,7 @@ from mv_assets.demo import Demo
 from mv_assets.demo.events import happen
 from mv_assets.demo.feeder import feed
 from mv_assets.errors import DemoRefused, MvError
-from mv_assets.refresh.garbage import Garbage
+from mv_assets.maintain.garbage import Garbage
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.graphql import Refusal
 from mv_assets_tests.soak.city import city

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from mv_assets.project import ParquetTable
+from mv_assets.config import ParquetTable
 from mv_assets.state import schema
 from mv_assets.state.database import Database
 from mv_assets.state.store import Store

@@ -15,7 +15,7 @@ from pyspark.sql import types as kinds
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mv_assets.engine.failures import spark_errors
+from mv_assets.spark.failures import spark_errors
 from mv_assets.errors import JobFailed
 
 # Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from mv_assets.engine.files import quoted
+from mv_assets.spark.files import quoted
 from mv_assets.query.execute import rewrite as rewriting
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.aggregation import Aggregation

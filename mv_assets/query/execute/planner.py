@@ -20,7 +20,7 @@ from mv_assets.query.route.assignment import Route, route
 from mv_assets.query.route.eligibility import Eligibility, Freshness
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import SchemaCache
-from mv_assets.refresh.opened import OpenProject
+from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
 from mv_assets.views.view import View

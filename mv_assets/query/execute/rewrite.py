@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StructField, StructType
 from sqlglot import exp
 
-from mv_assets.engine.files import as_text, quoted
-from mv_assets.engine.types import widest
+from mv_assets.spark.files import (as_text, quoted)
+from mv_assets.spark.types import widest
 from mv_assets.query.execute.relations import Relations, Stored, cast
 from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
 from mv_assets.query.match.matching import Match

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from mv_assets.engine.files import quoted
+from mv_assets.spark.files import quoted
 from mv_assets.errors import NothingStored, NotValid
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span, Spans, common, joined, without

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from mv_assets.query.match.spans import BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.refresh.sights import Seen, Sights, version_of
+from mv_assets.observe.inputs import (Seen, Sights, version_of)
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from mv_assets.buckets import Buckets
 from mv_assets.errors import UnknownView
 from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span
-from mv_assets.refresh.opened import OpenProject
+from mv_assets.run.opened import OpenProject
 from mv_assets.state.model import Snapshot
 from mv_assets.tables.listing import ALWAYS, Glance, Listing, relisted, replaced
 from mv_assets.wording import printable

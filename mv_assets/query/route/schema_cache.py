@@ -12,7 +12,7 @@ from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.statement import Statement
 from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.refresh.opened import OpenProject
+from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
 from mv_assets.views.view import View, unseen

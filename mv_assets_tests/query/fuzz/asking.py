@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
-from mv_assets.engine.failures import spark_errors
+from mv_assets.spark.failures import spark_errors
 from mv_assets.errors import JobFailed, MvError
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.execute.planner import Planned

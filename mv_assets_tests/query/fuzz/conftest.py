@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.engine.session import Engine
+from mv_assets.spark.session import Engine
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from mv_assets.engine.session import Engine
+from mv_assets.spark.session import Engine
 from mv_assets_tests.query.fuzz.asking import Asking
 from mv_assets_tests.query.fuzz.checking import Check
 from mv_assets_tests.query.fuzz.mutants import MUTANTS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.engine.session import Engine
+from mv_assets.spark.session import Engine
 from mv_assets.errors import MvError
 from mv_assets.query.execute.answer import Question
 from mv_assets_tests.query.fuzz.asking import Asking

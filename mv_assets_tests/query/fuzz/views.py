@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from mv_assets.project import MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets_tests.lake import view
 
 

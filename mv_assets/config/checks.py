@@ -1,0 +1,121 @@
+"""What tables and views must say of each other. Mistakes are placed as `tables.NAME.field`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from mv_assets.errors import Mistake
+from mv_assets.config.models import MaterializedView
+from mv_assets.config.reserved import CHECKS
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """As much of a table or view as others refer to; it can be had of one that is wrong otherwise."""
+
+    name: str
+    base: str | None = None
+    dimensions: tuple[str, ...] = ()
+    timed: bool = False
+
+    @classmethod
+    def of(cls, declared: Mapping[str, Any]) -> Sketch | None:
+        name, base, dimensions = declared.get("name"), declared.get("base"), declared.get("dimensions") or ()
+        if not isinstance(name, str):
+            return None
+        named = dimensions if isinstance(dimensions, list | tuple) else ()
+        return cls(
+            name,
+            base if isinstance(base, str) else None,
+            tuple(name for name in named if isinstance(name, str)),
+            declared.get("time_column") is not None,
+        )
+
+
+def check(tables: Sequence[Sketch], views: Sequence[Sketch]) -> list[Mistake]:
+    """All mistakes between declarations."""
+    return [
+        *_duplicates(tables, views),
+        *_checks(tables, views),
+        *(mistake for view in views for mistake in _references(view, tables, views)),
+        *_circles(views),
+    ]
+
+
+def in_order(views: Sequence[MaterializedView]) -> list[MaterializedView]:
+    """Views with every view after the one it is based on."""
+    named = {view.name: view for view in views}
+    order = TopologicalSorter({view.name: [view.base] for view in views}).static_order()
+    return [named[name] for name in order if name in named]
+
+
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """What a misspelt name may have meant; else what there is."""
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"there is {', '.join(names)}" if names else "there is none"
+
+
+def _duplicates(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[Mistake]:
+    counts = Counter(sketch.name for sketch in [*tables, *views])
+    for name, count in counts.items():
+        if count > 1:
+            kind = "views" if any(view.name == name for view in views) else "tables"
+            what = f"{count} tables or views are called {name}; give each a name of its own"
+            yield Mistake(f"{kind}.{name}.name", what)
+
+
+def _checks(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[Mistake]:
+    """Dagster would refuse a name that the check of a view has there."""
+    taken = {f"{view.name}_{name}": f"check {name} of view {view.name}" for view in views for name in CHECKS}
+    for kind, sketches in (("tables", tables), ("views", views)):
+        for name in dict.fromkeys(sketch.name for sketch in sketches if sketch.name in taken):
+            what = f"in Dagster {name} is the {taken[name]}; choose another name"
+            yield Mistake(f"{kind}.{name}.name", what)
+
+
+def _references(view: Sketch, tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[Mistake]:
+    where = f"views.{view.name}"
+    named = {table.name: table for table in tables}
+    others = [other.name for other in views]
+    base = named.get(view.base or "")
+    if base is not None and not base.timed:
+        what = f"table {base.name} has no time_column, so its rows belong to no bucket; declare one there"
+        yield Mistake(f"{where}.base", what)
+    if view.base is not None and base is None and view.base not in others:
+        close = suggestion(view.base, [*named, *(name for name in others if name != view.name)])
+        yield Mistake(f"{where}.base", f"there is no table or view {view.base}; {close}")
+    for name in view.dimensions:
+        if name == view.base:
+            yield Mistake(f"{where}.dimensions", f"{name} is the base already; take it out of dimensions")
+        elif name in others:
+            yield Mistake(f"{where}.dimensions", f"{name} is a view; a dimension is a table")
+        elif name not in named:
+            close = suggestion(name, list(named))
+            yield Mistake(f"{where}.dimensions", f"there is no table {name}; {close}")
+        elif named[name].timed:
+            # A table with times leaves out the files that have none, and a dimension may not.
+            what = f"table {name} has a time_column, but a dimension is joined as a whole"
+            instead = "declare the table once more without one, under another name"
+            yield Mistake(f"{where}.dimensions", f"{what}; {instead}")
+
+
+def _circles(views: Sequence[Sketch]) -> Iterator[Mistake]:
+    left = {view.name: [view.base] for view in views}
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            around = error.args[1]
+            circle = " -> ".join(reversed(around))
+            what = f"views are based on each other in a circle ({circle}); base one of them on a table"
+            yield Mistake(f"views.{around[0]}.base", what)
+            left = {name: bases for name, bases in left.items() if name not in around}
+        else:
+            return

@@ -1,0 +1,228 @@
+"""Reading a project file: every mistake in it at once, each with its line and field."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from mv_assets.errors import Mistake, ProjectError
+from mv_assets.config.checks import (Sketch, check, suggestion)
+from mv_assets.config.document import (Document, Place)
+from mv_assets.config.models import (FORMATS, MaterializedView, Project, Spark, StateDatabase)
+from mv_assets.config.values import (StateUrl, Text)
+
+_SQLITE = "sqlite:///"
+# Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
+ACCEPTED = "MV_ASSETS_PROJECT_ACCEPTED"
+# Where passwords and tokens stand.
+_SECRET = frozenset({"state", "spark", "storage_options", "catalog"})
+# They let the rest of a view be looked through for further mistakes; every grain but weeks fits a month.
+_STAND_INS = {"start": "1970-01-01", "bucket": "1mo"}
+_PLAIN = {
+    "model_type": "not a mapping; write its keys and values below it, indented",
+    "model_attributes_type": "not a mapping; write its keys and values below it, indented",
+    "dict_type": "not a mapping; write its keys and values below it, indented",
+    "tuple_type": "not a list; write it in brackets: [a, b]",
+    "string_type": "not a text; put it in quotes",
+}
+
+
+class _Settings(BaseModel):
+    state: StateUrl
+    warehouse: Text
+
+
+@dataclass(slots=True)
+class Draft:
+    """A project as far as it could be understood: what was declared well, and all mistakes so far."""
+
+    file: str
+    project: Project
+    mistakes: list[Mistake] = field(default_factory=list)
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def add(self, mistakes: Iterable[Mistake]) -> None:
+        """Take in further mistakes, each at the line of its field."""
+        self.mistakes += [replace(mistake, line=self._line(mistake.where)) for mistake in mistakes]
+
+    def finished(self) -> Project:
+        """The project.
+
+        Raises:
+            ProjectError: there are mistakes.
+
+        """
+        if self.mistakes:
+            raise ProjectError(self.file, sorted(self.mistakes, key=lambda mistake: mistake.line or 0))
+        return self.project
+
+    def _line(self, where: str) -> int | None:
+        while where and where not in self.lines:
+            where = where.rpartition(".")[0]
+        return self.lines.get(where)
+
+
+def read(path: Path, variables: Mapping[str, str] = os.environ, *, version: Path | None = None) -> Draft:
+    """Read a project file; a `version` of it that is elsewhere is read as if it were there.
+
+    Raises:
+        ProjectError: there is no such file, or nothing in it could be understood.
+
+    """
+    try:
+        text = (version or path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            why += "; name the file with --project or MV_ASSETS_PROJECT, or neither to work with the demo"
+        if isinstance(error, IsADirectoryError):
+            why = f"it is a folder; name the file in it, such as {path / 'project.yaml'}"
+        raise ProjectError(str(path), [Mistake("", f"can't be read: {why}")]) from None
+    folder = path.absolute().parent
+    home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")
+    document = Document(text, str(path), {**variables, "MV_ASSETS_HOME": home})
+    reader = _Reader(document, folder, home)
+    draft = Draft(str(path), reader.project(), lines=reader.lines())
+    draft.add(reader.mistakes)
+    return draft
+
+
+class _Reader:
+    """Builds the models one by one, so that a wrong one does not hide the mistakes of the others."""
+
+    def __init__(self, document: Document, folder: Path, home: str) -> None:
+        self._document = document
+        self._folder = folder
+        self._home = home
+        self._named: dict[tuple[str, str], int] = {}
+        self.mistakes: list[Mistake] = []
+
+    def lines(self) -> dict[str, int]:
+        return {self._where(place): line for place, line in self._document.lines.items()}
+
+    def project(self) -> Project:
+        content = self._document.content
+        for key in content.keys() - Project.model_fields.keys():
+            self._mistake((key,), f"not a key of a project; {suggestion(key, list(Project.model_fields))}")
+        tables, views = self._items("tables"), self._items("views")
+        made_tables = [self._table(item, ("tables", at)) for at, item in enumerate(tables)]
+        made_views = [self._one(MaterializedView, item, ("views", at)) for at, item in enumerate(views)]
+        spark = self._one(Spark, {} if content.get("spark") is None else content["spark"], ("spark",))
+        for place, what in self._document.mistakes:
+            self._mistake(place, what)
+        self.mistakes += check(_sketches(tables), _sketches(views))
+        settings = self._settings()
+        return Project(
+            **settings,
+            spark=spark or Spark(),
+            tables=tuple(table for table in made_tables if table is not None),
+            views=tuple(view for view in made_views if view is not None),
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """State and warehouse, as given or by default, with their paths resolved."""
+        content = self._document.content
+        unwritten = f"{_SQLITE}{self._home}/state.db"
+        state = content.get("state", unwritten)
+        more = self._one(StateDatabase, state, ("state",)) if isinstance(state, dict) else None
+        if isinstance(state, dict):
+            state = unwritten if more is None else more.url
+        warehouse = content.get("warehouse", f"{self._home}/warehouse")
+        found = self._one(_Settings, {"state": state, "warehouse": warehouse}, ())
+        if found is None:
+            return {}
+        url = self._database(found.state)
+        kept = StateDatabase(url=url) if more is None else more.model_copy(update={"url": url})
+        return {"state": kept, "warehouse": self._path(found.warehouse)}
+
+    def _items(self, key: str) -> list[Any]:
+        items = self._document.content.get(key)
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            self._mistake((key,), "not a list; start each item with a dash")
+            return []
+        for at, item in enumerate(items):
+            name = item.get("name") if isinstance(item, dict) else None
+            # Of namesakes only the first is known by the name.
+            if isinstance(name, str) and (key, name) not in self._named:
+                self._named[key, name] = at
+        return items
+
+    def _table(self, value: Any, place: Place) -> Any:
+        named = value.get("format", "parquet") if isinstance(value, dict) else "parquet"
+        model = FORMATS.get(named) if isinstance(named, str) else None
+        if model is None:
+            self._mistake((*place, "format"), f"{named!r} is not a format; use {', '.join(FORMATS)}")
+            return None
+        table = self._one(model, value, place)
+        if (path := getattr(table, "path", None)) is not None:
+            table = table.model_copy(update={"path": self._path(path)})
+        catalog = getattr(table, "catalog", None) or {}
+        if "uri" in catalog:
+            table = table.model_copy(update={"catalog": catalog | {"uri": self._database(catalog["uri"])}})
+        return table
+
+    def _one(self, model: type[BaseModel], value: Any, place: Place) -> Any:
+        """The model; with mistakes, as much of it as further mistakes can be found in."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+        for problem in problems:
+            inner = (*place, *problem["loc"])
+            if inner not in self._document.unset:
+                self._mistake(inner, _sentence(problem, model, inner))
+        wrong = {problem["loc"][0] for problem in problems if problem["loc"]}
+        if not isinstance(value, dict) or not wrong:
+            return None
+        rest = {key: given for key, given in value.items() if key not in wrong}
+        try:
+            return model.model_validate({k: v for k, v in _STAND_INS.items() if k in wrong} | rest)
+        except ValidationError:
+            return None
+
+    def _mistake(self, place: Place, what: str) -> None:
+        self.mistakes.append(Mistake(self._where(place), what))
+
+    def _where(self, place: Place) -> str:
+        """`views.trips_hourly.bucket`, or with its position for an item without a name of its own."""
+        if len(place) > 1 and isinstance(place[1], int):
+            names = [name for (key, name), at in self._named.items() if (key, at) == place[:2]]
+            first = f"{place[0]}.{names[0]}" if names else f"{place[0]}[{place[1]}]"
+            return ".".join([first, *map(str, place[2:])])
+        return ".".join(map(str, place))
+
+    def _path(self, path: str) -> str:
+        return path if "://" in path else str(self._folder / path)
+
+    def _database(self, url: str) -> str:
+        name = url.removeprefix(_SQLITE)
+        return url if name == url or name.startswith("file:") else _SQLITE + self._path(name)
+
+
+def _sketches(items: list[Any]) -> list[Sketch]:
+    found = [Sketch.of(item) for item in items if isinstance(item, dict)]
+    return [sketch for sketch in found if sketch is not None]
+
+
+def _sentence(problem: Any, model: type[BaseModel], place: Place) -> str:
+    """Pydantic's finding in a user's words; with the value, unless that may be a secret."""
+    kind, given = problem["type"], problem["input"]
+    if kind == "missing":
+        return "missing; it has no default"
+    if kind == "extra_forbidden":
+        return f"not a known key; {suggestion(str(place[-1]), list(model.model_fields))}"
+    if kind == "value_error":
+        return str(problem["ctx"]["error"])
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    said = str(problem["msg"]).removeprefix("Input should be ")
+    secret = any(part in _SECRET for part in place)
+    shown = f", not {given!r}" if isinstance(given, str | int | float | bool) and not secret else ""
+    return f"it should be {said}{shown}"

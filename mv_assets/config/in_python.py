@@ -1,0 +1,37 @@
+"""A project declared in Python: the same checks as for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from mv_assets.config.checks import (Sketch, check)
+from mv_assets.config.file import Draft
+from mv_assets.config.models import (MaterializedView, Project, Spark, StateDatabase, Table)
+
+
+def declare(
+    tables: Iterable[Table],
+    views: Iterable[MaterializedView],
+    *,
+    state: str | StateDatabase | Mapping[str, Any] | None = None,
+    warehouse: str | None = None,
+    spark: Spark | None = None,
+) -> Draft:
+    """A draft of a project, with every mistake between its declarations."""
+    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
+    project = Project(
+        tables=tuple(tables),
+        views=tuple(views),
+        **{key: value for key, value in given.items() if value is not None},
+    )
+    draft = Draft("the declarations in Python", project)
+    draft.add(check(_sketches(project.tables), _sketches(project.views)))
+    return draft
+
+
+def _sketches(declared: Iterable[BaseModel]) -> list[Sketch]:
+    found = [Sketch.of(each.model_dump()) for each in declared]
+    return [sketch for sketch in found if sketch is not None]

@@ -1,0 +1,225 @@
+"""The project as pydantic models. Unknown keys are errors; times are UTC milliseconds once read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from mv_assets.buckets import Buckets
+from mv_assets.config.home import home
+from mv_assets.config.values import (BucketWidth, ConnectUrl, Count, Duration, MaybeDuration, Name, Names, Owners, OwnName, Start, StateUrl, Text)
+
+_ZONE = "spark.sql.session.timeZone"
+# Properties that say which catalog to ask, not how to reach files.
+_OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
+
+
+class _Declared(BaseModel):
+    # What is given may hold a password or a token: no message of pydantic's repeats it.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
+    )
+
+
+def _written(default: Any) -> Any:
+    """A default as people write it: an editor that knows the schema shows it."""
+    return Field(default, validate_default=True)
+
+
+class _Table(_Declared):
+    name: OwnName
+    """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
+    time_column: Text | None = None
+    """Column that places a row in time; a table without one is a dimension."""
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    """Unit of an integer time column, counted from 1970."""
+    settle: Duration = _written("5s")
+    """A bucket is refreshed once its files have been quiet this long."""
+    settle_at_most: Duration = _written("1m")
+    """A bucket whose files never rest is refreshed after this long all the same."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _Table:
+        if self.time_unit is not None and self.time_column is None:
+            raise ValueError("time_unit is given without time_column; name the integer column it belongs to")
+        if self.settle_at_most < self.settle:
+            raise ValueError("settle_at_most is shorter than settle; make it at least as long")
+        return self
+
+
+class ParquetTable(_Table):
+    """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
+
+    format: Literal["parquet"] = "parquet"
+    """The default is parquet."""
+    path: Text
+    """Folder or URI; a relative path starts at the project file's folder."""
+    files: Text = _written("*")
+    """Pattern of the names of data files. Hidden files and those with an underscore first never count."""
+
+
+class DeltaTable(_Table):
+    """A Delta table, by the files its log lists."""
+
+    format: Literal["delta"] = "delta"
+    """delta for a Delta table."""
+    path: Text
+    """Folder or URI of the table; a relative path starts at the project file's folder."""
+    reader: Literal["files", "spark"] = "files"
+    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
+    storage_options: dict[str, str] = {}
+    """Access to an object store, as the deltalake library takes it."""
+
+
+class IcebergTable(_Table):
+    """An Iceberg table, by its path or through a catalog."""
+
+    format: Literal["iceberg"] = "iceberg"
+    """iceberg for an Iceberg table."""
+    path: Text | None = None
+    """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
+    catalog: dict[str, str] | None = None
+    """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that
+    its rows carry, if that is not default. With `path` no catalog is asked: these properties say how files
+    are reached (s3.endpoint, s3.access-key-id, ...)."""
+    identifier: Text | None = None
+    """Name of the table in the catalog: namespace.table."""
+    unsafe: bool = False
+    """With `path`, and without a version-hint.text: take the newest metadata file for the current one, though
+    it may be of a commit that never happened."""
+    reader: Literal["files", "spark"] = "files"
+    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
+
+    @model_validator(mode="after")
+    def _located(self) -> IcebergTable:
+        if (self.path is None) == (self.identifier is None) or (self.path is None and self.catalog is None):
+            raise ValueError("an Iceberg table has either a path, or a catalog and an identifier")
+        if self.identifier is not None and self.unsafe:
+            raise ValueError("unsafe is for a table by its path; a catalog says what is current, take it out")
+        asked = [key for key in _OF_A_CATALOG if key in (self.catalog or {})]
+        if self.path is not None and asked:
+            raise ValueError(
+                f"with a path no catalog is asked, but catalog has {', '.join(asked)}; "
+                "give the identifier instead of the path, or keep only how files are reached (s3.endpoint)"
+            )
+        if not (self.catalog or {}).get("name", "default").strip():
+            raise ValueError("catalog has an empty name; write the one its tables were made under")
+        return self
+
+
+FORMATS: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
+    "parquet": ParquetTable,
+    "delta": DeltaTable,
+    "iceberg": IcebergTable,
+}
+Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator="format")]
+
+
+class MaterializedView(_Declared):
+    """A query over a base table whose answer is kept, bucket by bucket."""
+
+    name: OwnName
+    """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
+    base: Name
+    """The table, or another view, whose rows are put in buckets."""
+    dimensions: Names = _written(())
+    """Tables that the SQL joins; a change in one makes every bucket stale."""
+    sql: Text
+    """One SELECT, in Spark SQL."""
+    time_column: Text
+    """Output column that places a row in its bucket."""
+    bucket: BucketWidth
+    """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
+    start: Start
+    """The first bucket; earlier data is not computed."""
+    buffer: Duration = _written("0s")
+    """How long after its end a bucket is first computed."""
+    closes: MaybeDuration = _written(None)
+    """How long after its end a bucket counts as complete although the data stops before; else never."""
+    max_staleness: MaybeDuration = _written(None)
+    """Bounded reads refuse the view when it lags further behind than this."""
+    stall_after: Duration = _written("1h")
+    """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
+    max_buckets_per_run: Count = 64
+    """The most neighbouring buckets that are computed together."""
+    on_base_delete: Literal["follow", "freeze"] = "follow"
+    """freeze keeps what retention removes from the base table."""
+    merge_floats: bool = False
+    """Merge late files into sums of floating point too: their last digits then depend on who came first."""
+    description: str = ""
+    """For people, shown with the asset in Dagster."""
+    owners: Owners = _written(())
+    """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
+
+    @model_validator(mode="after")
+    def _once(self) -> MaterializedView:
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise ValueError("dimensions names a table twice; keep one")
+        return self
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets.of(self.bucket)
+
+
+class Spark(_Declared):
+    """How to reach Spark: a master, or a Spark Connect server."""
+
+    master: Text | None = None
+    """Where a Spark of our own runs: local[*], which is the default, or a cluster's master."""
+    remote: ConnectUrl | None = None
+    """A Spark Connect server that runs already, instead of a master: sc://HOST:PORT."""
+    conf: dict[str, str] = {}
+    """Spark's settings, as texts: spark.driver.memory and its like."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Spark:
+        if self.master is not None and self.remote is not None:
+            raise ValueError("spark has both a master and a remote; keep one")
+        if self.conf.get(_ZONE, "UTC") not in ("UTC", "Etc/UTC", "GMT", "+00:00", "Z"):
+            raise ValueError(f"conf sets {_ZONE}, but buckets are in UTC; take it out")
+        return self
+
+
+class StateDatabase(_Declared):
+    """The database that says which bucket was computed from what. Its URL alone may stand for it."""
+
+    # It may hold a password.
+    url: StateUrl = Field(repr=False)
+    """sqlite:///FILE, or postgresql+psycopg://USER@HOST/DATABASE for a team."""
+    attempts: Count = 128
+    """So often what others are in the way of is tried, 50 to 200 ms apart, before it is given up."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_url_alone(cls, given: Any) -> Any:
+        return {"url": given} if isinstance(given, str) else given
+
+
+class _OrItsUrl:
+    """What an editor is told of a state: that it is a text, or more."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(
+        core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core_schema)]}
+
+
+class Project(_Declared):
+    """Tables, views, and where their state and data are kept."""
+
+    state: Annotated[StateDatabase, _OrItsUrl] = Field(
+        default_factory=lambda: StateDatabase(url=f"sqlite:///{home()}/state.db"), validate_default=True
+    )
+    """URL of the state database, by default state.db in MV_ASSETS_HOME; or `url` and `attempts`."""
+    warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
+    """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
+    spark: Spark = Spark()
+    """How to reach Spark; by default it runs on this machine."""
+    tables: tuple[Table, ...] = ()
+    """The base tables and dimensions that views are made of."""
+    views: tuple[MaterializedView, ...] = ()
+    """The queries whose answers are kept."""

@@ -1,0 +1,207 @@
+"""The small values of a project file: names, durations, bucket widths and starts."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
+from mv_assets.errors import BucketError, StateError
+from mv_assets.config.reserved import (NAMES, is_owner, whose)
+from mv_assets.state_url import state_url
+
+_UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
+_DURATION = r"^[0-9]+(ms|s|m|h|d)$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAME = r"^[a-z][a-z0-9_]*$"
+# PostgreSQL would cut longer ones, and file systems have limits of their own.
+_LONGEST_NAME = 63
+_LONGEST = 3_660 * DAY
+_MOST_DIGITS = 30
+_CONNECT_PORT = 15002
+# Dagster writes earlier years, and weeks that begin in them, with three digits, and needs a bucket after any.
+_FIRST_YEAR, _LAST_YEAR = 1001, 9998
+EARLIEST = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+# A name or an address; what else would stand there by mistake may be a token.
+_HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
+
+
+def _duration(value: Any) -> int:
+    found = re.fullmatch(_DURATION, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"{value!r} is not a duration; write a number and a unit: 30s, 10m, 2h, 1d")
+    number = value.removesuffix(found[1])
+    if len(number) > _MOST_DIGITS or int(number) * _UNITS[found[1]] > _LONGEST:
+        raise ValueError(f"{value[:_MOST_DIGITS]!r} is longer than ten years")
+    return int(number) * _UNITS[found[1]]
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(_NAME, value) or len(value) > _LONGEST_NAME:
+        raise ValueError(
+            f"{value!r} is not a name; use lower-case letters, digits and underscores, at most "
+            f"{_LONGEST_NAME}, a letter first"
+        )
+    return value
+
+
+def _own_name(value: Any) -> str:
+    name = _name(value)
+    if (taken := whose(name)) is not None:
+        raise ValueError(f"{name!r} is {taken}; choose another name")
+    return name
+
+
+def _owner(value: str) -> str:
+    if not is_owner(_text(value)):
+        raise ValueError(f"{value!r} is no owner to Dagster; write an e-mail address or team:NAME")
+    return value
+
+
+def _bucket(value: Any) -> str:
+    try:
+        return Buckets.of(value if isinstance(value, str) else repr(value)).width
+    except BucketError as error:
+        raise ValueError(str(error)) from None
+
+
+def _start(value: Any) -> int:
+    """YAML has read a plain date or time already; it has no zone of its own and means UTC."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00")  # noqa: TRY004
+    when = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    try:
+        when = when.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(_beyond(value)) from None
+    if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+        raise ValueError(_beyond(value))
+    return (when - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _beyond(value: datetime) -> str:
+    return f"{value} lies outside the years {_FIRST_YEAR} to {_LAST_YEAR} in UTC; is the year right?"
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is not a number")  # noqa: TRY004 - only a ValueError is the field's mistake
+    return value
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("empty; write a text")
+    if "\0" in value or not _encodable(value):
+        raise ValueError("a text with a character that no file, table or column can have in its name")
+    return value
+
+
+def _encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _state(value: str) -> str:
+    try:
+        state_url(_text(value))
+    except StateError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def connect_address(url: str) -> tuple[str, int]:
+    """Host and port of a Spark Connect server. The message does not repeat the URL: it may hold a token.
+
+    Raises:
+        ValueError: it is not the URL of one.
+
+    """
+    try:
+        place = urlsplit(url)
+        host, port = place.hostname or "", _CONNECT_PORT if place.port is None else place.port
+    except ValueError:
+        host, port = "", 0
+    # What else there is comes as parameters: sc://host:15002/;token=...
+    named = url.startswith("sc://") and port and _HOST.fullmatch(host)
+    if not named or place.query or place.path.partition(";")[0] not in ("", "/"):
+        raise ValueError("not the URL of a Spark Connect server; write sc://HOST or sc://HOST:PORT")
+    return host, port
+
+
+def _connect_url(value: str) -> str:
+    connect_address(value)
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
+OwnName = Annotated[
+    str,
+    BeforeValidator(_own_name),
+    Field(json_schema_extra={"pattern": _NAME, "not": {"enum": sorted(NAMES)}}),
+]
+Owner = Annotated[str, AfterValidator(_owner), Field(json_schema_extra={"minLength": 1})]
+Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
+StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
+ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]
+Count = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_count)]
+BucketWidth = Annotated[
+    str,
+    BeforeValidator(_bucket),
+    WithJsonSchema({"type": "string", "pattern": "^([0-9]+(m|h)|1d|1w|1mo)$", "examples": ["1h", "1d"]}),
+]
+
+if TYPE_CHECKING:
+    Given_contra = TypeVar("Given_contra", contravariant=True)
+    Kept_co = TypeVar("Kept_co", covariant=True)
+
+    class Read(Generic[Given_contra, Kept_co]):
+        """A field that is given as one type and kept as another.
+
+        To type checkers a field is a parameter of its model's constructor, and takes what a descriptor's
+        `__set__` does; whoever writes `start="2024-01-31"` is right.
+        """
+
+        def __get__(self, model: object, owner: type) -> Kept_co: ...
+
+        def __set__(self, model: object, value: Given_contra) -> None: ...
+
+    Duration = Read[str, int]
+    MaybeDuration = Read[str | None, int | None]
+    Start = Read[str | date | datetime, int]
+    Names = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+    Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+else:
+    Duration = Annotated[
+        int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
+    ]
+    MaybeDuration = Duration | None
+    Start = Annotated[
+        int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
+    ]
+    Names = tuple[Name, ...]
+    Owners = tuple[Owner, ...]
+
+
+def duration_of(text: str) -> int:
+    """Milliseconds of a duration as people write it.
+
+    Raises:
+        ValueError: it is none.
+
+    """
+    return _duration(text)

@@ -1,0 +1,178 @@
+"""Buckets computed once more and compared with what is stored of them, many in one Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from pyspark.sql.types import StructType
+
+from mv_assets.spark.comparing import (Compared, compared)
+from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.stored import StoredReader
+from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.run.compute import Computation
+from mv_assets.maintain.damage import (Damage, Files, unreadable)
+from mv_assets.run.opened import OpenProject
+from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.state.model import BUCKET, PartitionRow
+from mv_assets.views.view import View
+
+Compare = Callable[[Sequence[int]], Mapping[int, Compared]]
+Read = Callable[[int], None]
+NO_ROWS = Compared(0, 0, 0)
+
+
+class Verdict(StrEnum):
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    MISSING = "missing"
+    NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an audit says of one bucket. `failed`: it can't say more, though nothing is in the way.
+
+    `reread`: its files were read by Arrow too; or why they were not, if that was tried.
+    """
+
+    bucket: int
+    verdict: Verdict
+    rows: int
+    reason: str | None = None
+    failed: bool = False
+    reread: bool = False
+    not_reread: str | None = None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether what is stored can't be trusted."""
+        return self.verdict in (Verdict.DIFFERENT, Verdict.MISSING)
+
+
+def against_stored(
+    view: View, computation: Computation, stored: StoredReader, schema: StructType, buckets: Sequence[int]
+) -> Mapping[int, Compared]:
+    """Compute buckets, and compare them with what is stored; those without any rows are left out."""
+    names = [view.buckets.key(bucket) for bucket in buckets]
+    stored.learn(names)
+    with spark_errors():
+        computed = computation.rows(schema, buckets)
+        columns = StructType([part for part in computed.schema if part.name != BUCKET])
+        return compared(stored.with_buckets(names, columns), computed, view.sql.approximate)
+
+
+def differing(found: Compared) -> str:
+    """How many rows differ."""
+    most = max(found.stored, found.computed)
+    return f"{found.differing} of {most} row{'s' * (most > 1)} differ{'s' * (found.differing == 1)}"
+
+
+class Recomputation:
+    """Compares buckets whose inputs are the recorded ones, as `sights` lists them."""
+
+    def __init__(
+        self,
+        project: OpenProject,
+        sights: Sights,
+        seen: Mapping[int, Seen],
+        rows: Mapping[int, PartitionRow],
+        files: Files,
+    ) -> None:
+        self._project = project
+        self._sights = sights
+        self._seen = seen
+        self._rows = rows
+        self._files = files
+        # Generations that turned out to be damaged on the way.
+        self.damage: dict[str, Damage] = {}
+
+    def findings(self) -> Iterator[list[Finding]]:
+        """Job by job; buckets of damaged generations are left to those who ask for `damage`."""
+        full = {bucket: each for bucket, each in self._seen.items() if each.members}
+        empty = [bucket for bucket in self._seen if bucket not in full]
+        if empty:
+            yield [self._without_files(bucket) for bucket in empty]
+        if full:
+            with ExitStack() as held:
+                spark = held.enter_context(self._project.engine.session())
+                computation = self._project.sources.computation(held, spark, self._sights, full)
+                groups = computation.groups(list(full))
+                yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
+                yield [self._without_files(bucket) for bucket in groups.empty]
+                view = self._sights.view
+                keyed = {view.buckets.key(bucket): self._rows[bucket] for bucket in full}
+                stored = self._project.sources.stored(spark, view.name, keyed, view.sql.columns)
+                most = view.declared.max_buckets_per_run
+                for group in groups.alike:
+                    compare = partial(against_stored, view, computation, stored, group.schema)
+                    for at in range(0, len(group.buckets), most):
+                        yield self._attempt(
+                            group.buckets[at : at + most], compare, partial(self._read, stored)
+                        )
+
+    def _read(self, stored: StoredReader, bucket: int) -> None:
+        """Read what is stored of a bucket to its end."""
+        names = [self._sights.view.buckets.key(bucket)]
+        stored.learn(names)
+        with spark_errors():
+            rows = stored.with_buckets(names, stored.schema(names))
+            compared(rows, rows.limit(0))
+
+    def _attempt(self, buckets: Sequence[int], compare: Compare, read: Read) -> list[Finding]:
+        """Compare buckets; where that fails, with as few of them lost as can be."""
+        whole = [bucket for bucket in buckets if self._rows[bucket].generation not in self.damage]
+        if not whole:
+            return []
+        try:
+            found = compare(whole)
+        except (JobFailed, Unreadable) as error:
+            return self._isolate(whole, compare, read, error)
+        return [self._finding(bucket, found.get(bucket, NO_ROWS)) for bucket in whole]
+
+    def _isolate(
+        self, buckets: Sequence[int], compare: Compare, read: Read, error: JobFailed | Unreadable
+    ) -> list[Finding]:
+        named = {name for bucket in buckets if (name := self._rows[bucket].generation)}
+        damage = unreadable(self._project.warehouse, sorted(named), self._files)
+        if not damage and len(buckets) == 1:
+            damage = self._unreadable_to_spark(buckets[0], read)
+        self.damage |= damage
+        if damage:
+            return self._attempt(buckets, compare, read)
+        everywhere = isinstance(error, JobFailed) and error.everywhere
+        if everywhere or len(buckets) == 1:
+            return [self._failed(bucket, str(error)) for bucket in buckets]
+        half = len(buckets) // 2
+        return [
+            *self._attempt(buckets[:half], compare, read),
+            *self._attempt(buckets[half:], compare, read),
+        ]
+
+    def _unreadable_to_spark(self, bucket: int, read: Read) -> dict[str, Damage]:
+        """Spark knows checksums of local files that nobody else looks at."""
+        generation = self._rows[bucket].generation
+        if generation is not None:
+            try:
+                read(bucket)
+            except (JobFailed, Unreadable) as error:
+                what = f"generation {generation} can't be read ({error})"
+                return {generation: Damage(what, missing=False)}
+        return {}
+
+    def _finding(self, bucket: int, found: Compared) -> Finding:
+        if found.differing == 0:
+            return Finding(bucket, Verdict.EQUAL, found.stored)
+        return Finding(bucket, Verdict.DIFFERENT, found.stored, f"{differing(found)} from a recomputation")
+
+    def _failed(self, bucket: int, error: str) -> Finding:
+        why = f"it can't be computed again: {error}"
+        return Finding(bucket, Verdict.NOT_COMPARABLE, self._rows[bucket].rows, why, failed=True)
+
+    def _without_files(self, bucket: int) -> Finding:
+        rows = self._rows[bucket].rows
+        return self._finding(bucket, Compared(rows, 0, rows))

@@ -1,0 +1,163 @@
+"""What changed -> STALE: one look compares every bucket's recorded inputs with the current ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from mv_assets.observe.difference import (difference, reason)
+from mv_assets.plan.planner import Plan
+from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.state import rules
+from mv_assets.state.model import Attempt, Look, Mark, Rest, Segment, Sight, Snapshot, Staged, State
+from mv_assets.state.rules import Due
+from mv_assets.tables.listing import Pending
+
+# As many broken files as a person would read of.
+_MOST_BROKEN = 50
+Recorded = Mapping[int, Sequence[Segment]]
+
+
+def differing(snapshot: Snapshot, seen: Iterable[Seen], as_of: int) -> list[Seen]:
+    """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
+
+    Rows written after the map's version `as_of`, which was read before the tables, may know of more than
+    this look; the next one compares them. A bucket that is frozen is always among the buckets found: only its
+    recorded segments tell whether it thaws.
+    """
+    header, rows = snapshot.header, snapshot.rows
+    found = []
+    for each in seen:
+        row = rows.get(each.bucket)
+        if row is not None and row.token > as_of:
+            continue
+        if (row is not None and row.frozen) or rules.differs(row, header, each.bucket, each.sight):
+            found.append(each)
+    return found
+
+
+def needs_recorded(snapshot: Snapshot, found: Sequence[Seen]) -> list[int]:
+    """Buckets whose recorded segments say more: their base differs, or they are frozen."""
+    wanted = []
+    for each in found:
+        row, inputs = snapshot.rows.get(each.bucket), each.sight.inputs
+        if row is None or row.inputs is None or inputs is None:
+            continue
+        if row.frozen or row.inputs.base != inputs.base:
+            wanted.append(each.bucket)
+    return wanted
+
+
+def look(
+    snapshot: Snapshot, as_of: int, sights: Sights, found: Sequence[Seen], recorded: Recorded, now: int
+) -> Look:
+    """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
+    header = snapshot.header
+    marks = dict(_marks(snapshot, sights, found, recorded))
+    end, closed, recheck = sights.source_end(now), sights.closed(now), sights.recheck_at(now)
+    if end is not None and sights.base.unplaced:
+        # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
+        # says less than there is to do, each look is a whole one.
+        end, closed, recheck = min(end, header.watermark - 1), None, now
+    broken = tuple(line for _, line in sights.unusable()[:_MOST_BROKEN])
+    rest = None if marks else _rest(snapshot)
+    unserved = _unserved(snapshot, marks, rules.complete(end, closed), sights.base.pending)
+    return Look(
+        table_version=sights.version,
+        map_version=as_of,
+        at=now,
+        source_end=end,
+        marks=marks,
+        recheck_at=recheck,
+        broken=broken,
+        rest=rest,
+        unserved=unserved,
+        closed=closed,
+    )
+
+
+def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
+    """The map as the manager would leave it after this look; for plans that write nothing."""
+    header = snapshot.header
+    rows = dict(snapshot.rows)
+    for bucket, mark in look.marks.items():
+        row = rules.mark(rows.get(bucket), header, bucket, mark)
+        if row is not None:
+            rows[bucket] = row
+    header = rules.see_source(header, look.source_end, look.closed)
+    above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
+    record = rules.recorded(snapshot.look, look, look.map_version)
+    return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
+
+
+def carried_out(snapshot: Snapshot, plan: Plan, now: int) -> Snapshot:
+    """The map once a plan for it is carried out, if nothing changes meanwhile; for what will follow then."""
+    header, rows = snapshot.header, dict(snapshot.rows)
+    for work in plan.work:
+        # After all that is in the map: nobody has overtaken it.
+        attempt = Attempt("imagined", header.version + 1, work.buckets)
+        for planned in work.buckets:
+            row, sight = rows.get(planned.bucket), Sight(planned.inputs)
+            made = (
+                rules.revert(row, header, sight)
+                if work.operation is Due.REVERT
+                else rules.decide(
+                    row, header, attempt, planned, Staged(0, 0, 0), sight, None, collected=False, now=now
+                ).row
+            )
+            if made is not None:
+                rows[planned.bucket] = made
+    above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
+    return replace(snapshot, header=rules.climb(header, above), rows=rows)
+
+
+def _rest(snapshot: Snapshot) -> Rest | None:
+    header, rows = snapshot.header, snapshot.rows
+    if any(rules.effective_state(row, header) is not State.VALID for row in rows.values()):
+        return None
+    return Rest(_vacant(snapshot))
+
+
+def _unserved(
+    snapshot: Snapshot, marks: Iterable[int], complete: int | None, pending: Sequence[Pending]
+) -> int | None:
+    """The oldest bucket that could be computed and is not, though no attempt on it failed.
+
+    One that is known to wait is kept until it is served, whatever else comes and goes before it.
+    """
+    header, failed = snapshot.header, snapshot.attempts
+    waiting = {b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE}
+    waiting -= {bucket for bucket in waiting if snapshot.rows[bucket].frozen}
+    vacant = _vacant(snapshot)
+    if complete is not None and header.buckets.next(vacant) <= complete:
+        waiting.add(vacant)
+    waiting = {
+        bucket
+        for bucket in waiting.union(marks)
+        if (bucket not in failed or failed[bucket].last_error is None)
+        and not any(p.start_ms < header.buckets.next(bucket) and bucket < p.end_ms for p in pending)
+    }
+    known = None if snapshot.look is None else snapshot.look.unserved
+    if known is not None and known.bucket in waiting:
+        return known.bucket
+    return min(waiting, default=None)
+
+
+def _vacant(snapshot: Snapshot) -> int:
+    """The first bucket at or above W that has no row."""
+    vacant = snapshot.header.watermark
+    while vacant in snapshot.rows:
+        vacant = snapshot.header.buckets.next(vacant)
+    return vacant
+
+
+def _marks(
+    snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Recorded
+) -> Iterator[tuple[int, Mark]]:
+    for each in found:
+        row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
+        seen = sights.with_recorded(each, before) if sights.view.freezes else each
+        inputs = seen.sight.inputs
+        if inputs is not None and rules.differs(row, snapshot.header, seen.bucket, seen.sight):
+            why = reason(row, inputs, difference(before, sights.segments(seen)))
+            yield seen.bucket, Mark(why, seen.sight)

@@ -1,0 +1,32 @@
+"""How long a refresh waits for files that are still arriving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mv_assets.plan.planner import (Limits, Waiting)
+
+
+class Patience:
+    """Gives files the little time they need to settle; those that have not by then never will."""
+
+    def __init__(self, clock: Callable[[], int], sleep: Callable[[float], None]) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._most = 0
+        self._since: int | None = None
+
+    def allow(self, limits: Limits) -> None:
+        """Be as patient as the views' tables may take."""
+        self._most = max(self._most, 2 * limits.settle_at_most)
+
+    def wait(self, waiting: Iterable[Waiting]) -> bool:
+        """Sleep until the first of them may go on; whether that was worth it."""
+        until = [each.until for each in waiting if each.until is not None]
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        if not until or now - self._since > self._most:
+            return False
+        # Not longer, however far the clock was set back meanwhile.
+        self._sleep(min(max(min(until) - now, 0), self._most) / 1_000)
+        return True

@@ -1,0 +1,342 @@
+"""State -> work: which buckets to compute next, in which order and together with which others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.observe import additions as merging
+from mv_assets.observe.additions import Addition
+from mv_assets.observe.inputs import Seen
+from mv_assets.state import rules
+from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Pulse, Snapshot
+from mv_assets.state.rules import Due, Standing
+from mv_assets.tables.listing import Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a view's owner asked for, in milliseconds and buckets."""
+
+    max_buckets_per_run: int = 64
+    buffer: int = 0
+    settle: int = 0
+    settle_at_most: int = 0
+    closes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Contiguous buckets that need the same operation; `bytes` is what there is to read for them.
+
+    Those of `additions` are merged with what is stored of them, the others computed from all their files.
+    """
+
+    operation: Due
+    buckets: tuple[Planned, ...]
+    bytes: int
+    reason: str
+    additions: Mapping[int, Addition] = field(default_factory=dict)
+    # The bytes that need not be read, as what is stored stands for them.
+    spared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A bucket that is not VALID and not to be computed now, what it waits for, and until when if known."""
+
+    bucket: int
+    reason: str
+    until: int | None = None
+    # Its last attempt failed.
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A bucket that can't be computed whatever one tries: it is to be failed with this error."""
+
+    planned: Planned
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about one view, decided on the map's `version`."""
+
+    version: int
+    work: tuple[Work, ...] = ()
+    failing: tuple[Failing, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+    @property
+    def reverts(self) -> Plan:
+        """Of all this, the false alarms to undo, for which nothing is computed."""
+        return Plan(self.version, tuple(work for work in self.work if work.operation is Due.REVERT))
+
+    @property
+    def computed(self) -> Plan:
+        """Of all this, the work that new rows come from."""
+        return Plan(self.version, tuple(work for work in self.work if work.operation is not Due.REVERT))
+
+    def without(self, other: Plan) -> Plan:
+        """Of all this, what another plan has no work for."""
+        worked = {planned.bucket for work in other.work for planned in work.buckets}
+        return self.narrowed(lambda bucket: bucket not in worked)
+
+    def narrowed(self, keep: Callable[[int], bool]) -> Plan:
+        """Of all this, what is about the buckets to keep. The bytes of work that is cut stay as they were."""
+        works = [
+            replace(each, buckets=tuple(p for p in each.buckets if keep(p.bucket))) for each in self.work
+        ]
+        return Plan(
+            self.version,
+            tuple(work for work in works if work.buckets),
+            tuple(each for each in self.failing if keep(each.planned.bucket)),
+            tuple(each for each in self.waiting if keep(each.bucket)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a plan is made from."""
+
+    snapshot: Snapshot
+    seen: Mapping[int, Seen]
+    base: Listing
+    limits: Limits
+    now: int
+    source_end: int | None
+    # Where a bucket ends at the latest that is complete.
+    cap: int | None
+    alive: frozenset[str] = frozenset()
+    # When the dimensions' files last changed, as far as that is not long ago.
+    dimensions_changed: tuple[int, ...] = ()
+    additions: Mapping[int, Addition] = field(default_factory=dict)
+    # Buckets that a person asked for by name: due or not, if there is anything to compute them from.
+    named: frozenset[int] = frozenset()
+
+
+def horizon(snapshot: Snapshot, limits: Limits, cap: int | None, now: int, named: Iterable[int] = ()) -> int:
+    """Where the buckets end that a look and a plan are about: rows, W, what may be appended or was named."""
+    header, latest = snapshot.header, cutoff(limits, cap, now)
+    last = max(chain(snapshot.rows, named), default=None)
+    rows_end = header.watermark if last is None else header.buckets.next(last)
+    return max(header.watermark, rows_end, header.start if latest is None else latest)
+
+
+def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
+    """The latest end an APPEND may have: past its buffer, and within what the source is known to hold."""
+    return None if cap is None else min(now - limits.buffer, cap)
+
+
+def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
+    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
+    header = pulse.header
+    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
+        return False
+    closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
+    latest = cutoff(limits, rules.complete(header.source_end, closed), now)
+    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest
+
+
+def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
+    """Why a bucket that has no row is not to be computed now."""
+    end = header.buckets.next(bucket)
+    if bucket < header.start:
+        start = header.buckets.key(header.start)
+        return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
+    if end > now - limits.buffer:
+        return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
+    known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
+    if source_end is not None and bucket <= source_end < end:
+        closes_at = rules.closes_at(header.buckets, source_end, limits.closes)
+        if closes_at is not None and now < closes_at:
+            return (
+                f"it ends at {iso(end)}, {base} is known to have {known}, and it is due at {iso(closes_at)}"
+            )
+        if limits.closes is None:
+            known += "; the view's `closes` would have it due by the clock"
+    return f"it ends at {iso(end)}, and {base} is known to have {known}"
+
+
+def plan(situation: Situation) -> Plan:
+    """Reverts, then repairs with the newest first, then appends with the oldest first."""
+    waiting: list[Waiting] = []
+    failing: list[Failing] = []
+    ready: dict[Due, list[_Ready]] = {due: [] for due in Due}
+    for seen in situation.seen.values():
+        decided = _decide(situation, seen)
+        if isinstance(decided, Waiting):
+            waiting.append(decided)
+        elif isinstance(decided, Failing):
+            failing.append(decided)
+        elif decided is not None:
+            ready[decided.due].append(decided)
+    reverts = _works(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
+    most_buckets = situation.limits.max_buckets_per_run
+    repairs = [
+        work for due in (Due.DELETE, Due.OVERWRITE) for work in _works(situation, ready[due], most_buckets)
+    ]
+    repairs.sort(key=lambda work: work.buckets[-1].bucket, reverse=True)
+    appends = _works(situation, ready[Due.APPEND], most_buckets)
+    works = (*reverts, *repairs, *appends)
+    return Plan(situation.snapshot.header.version, works, tuple(failing), tuple(waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A bucket to be computed; `alone` if an earlier attempt on it never ended or failed."""
+
+    due: Due
+    planned: Planned
+    members: tuple[int, ...]
+    reason: str
+    alone: bool
+
+
+def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | None:
+    header, bucket = situation.snapshot.header, seen.bucket
+    row = situation.snapshot.rows.get(bucket)
+    latest = cutoff(situation.limits, situation.cap, situation.now)
+    due = rules.due(row, header, bucket, seen.sight, header.start if latest is None else latest)
+    if due is Due.NOTHING and row is None and bucket in situation.named:
+        hindrance = _hindrance(situation, seen)
+        if hindrance is not None:
+            return Waiting(bucket, hindrance)
+        due = Due.APPEND
+    if due is Due.NOTHING and (row is None or seen.sight.inputs is not None):
+        return None
+    if due in (Due.NOTHING, Due.WAIT) or seen.sight.inputs is None:
+        return Waiting(bucket, _waits_for(seen))
+    planned = Planned(bucket, None if row is None else row.token, seen.sight.inputs)
+    if due is Due.REVERT:
+        return _Ready(due, planned, (), "inputs turned out equal", alone=False)
+    record = situation.snapshot.attempts.get(bucket)
+    alive = record is not None and record.generation in situation.alive
+    standing = rules.standing(record, planned.inputs, alive=alive, now=situation.now)
+    if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
+        failed = standing is Standing.BACKING_OFF and record.last_error is not None
+        return Waiting(bucket, _held_back(record, standing), failed=failed)
+    settled = _settled_at(situation, row, seen)
+    if settled > situation.now:
+        return Waiting(bucket, "its files are still arriving", settled)
+    if seen.errors:
+        return Failing(planned, "; ".join(seen.errors))
+    members = () if due is Due.DELETE else seen.members
+    return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
+
+
+def _hindrance(situation: Situation, seen: Seen) -> str | None:
+    """Why a bucket that is not due can't be computed even for a person who asks for it."""
+    if seen.bucket > situation.now:
+        return "it lies in the future"
+    if seen.sight.inputs is None:
+        return _waits_for(seen)
+    if seen.members:
+        return None
+    base, header = situation.base.table, situation.snapshot.header
+    why = not_due(header, situation.limits, base, situation.source_end, situation.now, seen.bucket)
+    return f"{base} has no rows of it yet: {why}"
+
+
+def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> int:
+    """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
+    now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
+    ahead = situation.base.behind(now)
+    changed = [*(situation.base.changed[at] + ahead for at in seen.members), *situation.dimensions_changed]
+    # A clock that runs ahead of ours must not hold a bucket until we reach it.
+    recent = [time for time in changed if abs(now - time) < limits.settle]
+    if not recent:
+        return now
+    refreshed = None if row is None else row.refreshed_at
+    # Nor may one that has been set back since the bucket was refreshed.
+    since = buckets.next(seen.bucket) if refreshed is None or refreshed > now else refreshed
+    first = min((time for time in changed if time > since), default=now)
+    # A file that is replaced shows its last change only; looks remember how long its bucket has been waiting.
+    first = min(first, _waiting_since(situation.snapshot, row, seen.bucket, now))
+    return min(max(recent) + limits.settle, first + limits.settle_at_most)
+
+
+def _waiting_since(snapshot: Snapshot, row: PartitionRow | None, bucket: int, now: int) -> int:
+    """Since when the bucket is known to wait, if it has waited as long as the one that looks remember.
+
+    So have all whose rows have not changed after that one's: when that is computed, all that wait then.
+    """
+    oldest = None if snapshot.look is None else snapshot.look.unserved
+    if oldest is None:
+        return now
+    theirs = snapshot.rows.get(oldest.bucket)
+    if bucket != oldest.bucket and (row is None or theirs is None or row.token > theirs.token):
+        return now
+    refreshed = [each.refreshed_at or 0 for each in (row, theirs) if each is not None]
+    return max([oldest.since, *(time for time in refreshed if time <= now)])
+
+
+def _works(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+    known = situation.additions
+    for run in _runs(ready, situation.snapshot.header.buckets, most):
+        members = {each.planned.bucket: each.members for each in run}
+        additions = {bucket: known[bucket] for bucket in members if bucket in known}
+        size, whole = to_read(situation.base, members, additions), to_read(situation.base, members)
+        if whole - size < merging.WORTH:
+            size, additions = whole, {}
+        reasons = dict.fromkeys(each.reason for each in run)
+        shown = next(iter(reasons))
+        more = f"; other reasons: {len(reasons) - 1}" if len(reasons) > 1 else ""
+        planned = tuple(each.planned for each in run)
+        yield Work(run[0].due, planned, size, shown + more, additions, whole - size)
+
+
+def to_read(
+    base: Listing, members: Mapping[int, Sequence[int]], additions: Mapping[int, Addition] | None = None
+) -> int:
+    """The bytes to read for buckets, of files each counted once however many need it."""
+    merged = {bucket: each for bucket, each in (additions or {}).items() if bucket in members}
+    needed = {at for b, files in members.items() for at in (merged[b].added if b in merged else files)}
+    return sum(base.sizes[at] for at in needed) + sum(each.stored for each in merged.values())
+
+
+def _runs(ready: Iterable[_Ready], buckets: Buckets, most: int) -> Iterator[list[_Ready]]:
+    """Neighbours together, at most so many; those that run alone by themselves."""
+    run: list[_Ready] = []
+    for each in ready:
+        joins = (
+            run
+            and len(run) < most
+            and not each.alone
+            and not run[-1].alone
+            and buckets.next(run[-1].planned.bucket) == each.planned.bucket
+        )
+        if run and not joins:
+            yield run
+            run = []
+        run.append(each)
+    if run:
+        yield run
+
+
+def _reason(row: PartitionRow | None, header: Header) -> str:
+    if row is None:
+        return "new"
+    if row.inputs is not None and row.inputs.definition != header.definition and not row.forced:
+        return "the view's definition changed"
+    return row.reason or "stale"
+
+
+def _waits_for(seen: Seen) -> str:
+    if seen.sight.missing:
+        missing = seen.sight.missing
+        names = ", ".join(missing[:3])
+        return f"frozen: {len(missing)} of its files are gone ({names}); restore them, or drop the view"
+    return f"waits for {seen.sight.waiting_for}"
+
+
+def _held_back(record: AttemptRecord, standing: Standing) -> str:
+    if standing is Standing.IN_FLIGHT:
+        return f"in flight: {record.generation}"
+    until = "" if record.retry_after is None else f" until {iso(record.retry_after)}"
+    error = "" if record.last_error is None else f": {record.last_error}"
+    return f"backing off{until} after {record.count} attempt{'s' * (record.count > 1)}{error}"

@@ -1,0 +1,120 @@
+"""What of the views a person asks for: which buckets, whatever their state or not, how much; what to drop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
+from mv_assets.views.bounds import (check_extension, check_range, check_start)
+from mv_assets.state.manager import PartitionManager
+from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much of the views a person asked for: a stretch of time, and bytes to read in all."""
+
+    start: int | None = None
+    end: int | None = None
+    max_bytes: int | None = None
+    # By view, the buckets that were asked for by name: these are meant, due or not.
+    named: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, view: View, buckets: Sequence[int] | None, max_bytes: int | None) -> Scope:
+        """The time of some neighbouring buckets; None for all of it."""
+        if buckets is None:
+            return cls(max_bytes=max_bytes)
+        named = {view.name: frozenset(buckets)}
+        return cls(buckets[0], view.buckets.next(buckets[-1]), max_bytes, named)
+
+    def holds(self, view: View, bucket: int) -> bool:
+        after = self.start is None or view.buckets.next(bucket) > self.start
+        return after and (self.end is None or bucket < self.end)
+
+
+def between(view: View, first: str | None, last: str | None, now: int) -> list[int] | None:
+    """The buckets from the first to the last, both by their keys; None, the whole view, without any.
+
+    Raises:
+        BucketError: a key names no bucket, they are in the wrong order or too many, or the last lies in the
+            future.
+
+    """
+    if first is None and last is None:
+        return None
+    start = view.buckets.parse(str(last if first is None else first))
+    end = view.buckets.parse(str(first if last is None else last))
+    key = view.buckets.key
+    if end < start:
+        raise BucketError(f"the last bucket {key(end)} lies before the first, {key(start)}; swap the two")
+    if end > now:
+        # Forced, it would be STALE until its time comes.
+        raise BucketError(f"bucket {key(end)} lies in the future; name one that has begun")
+    check_range(view, start, view.buckets.next(end))
+    return list(view.buckets.between(start, view.buckets.next(end)))
+
+
+def prepare(
+    manager: PartitionManager,
+    view: View,
+    buckets: Sequence[int] | None,
+    now: int,
+    *,
+    force: bool,
+    extend: bool,
+) -> None:
+    """Mark what is to be computed whatever its state, or lies before the view's coverage.
+
+    Raises:
+        ExtendedTooFar: with `extend`, far more would be covered than anybody would mean.
+        OutOfCoverage: a bucket lies before the view's start and `extend` is not given.
+        TooManyBuckets: no look would get through all that is declared or would be covered.
+
+    """
+    if buckets is None and not force:
+        return
+    before = uncovered(manager, view, buckets or (), now, extend=extend)
+    if force:
+        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
+    elif before:
+        manager.force(view.declaration, before, "the coverage was extended", extend=True)
+
+
+def to_drop(catalog: Catalog, view: str, *, with_dependants: bool) -> list[str]:
+    """A view that is to be dropped, and after it those that go with it.
+
+    Only what the project declares can be based on it: a view that nobody declares waits for nothing, and its
+    map does not say what it was made of.
+
+    Raises:
+        HasDependants: others are based on it, and are to stay.
+
+    """
+    named, *dependants = catalog.with_dependants(view)
+    if dependants and not with_dependants:
+        raise HasDependants(named, dependants)
+    return [named, *dependants]
+
+
+def uncovered(
+    manager: PartitionManager, view: View, buckets: Sequence[int], now: int, *, extend: bool
+) -> list[int]:
+    """Declare a view, and see which buckets lie before its coverage.
+
+    Raises:
+        ExtendedTooFar: there are some, and far more than anybody would mean.
+        OutOfCoverage: there are some, and the coverage is not to be extended.
+        TooManyBuckets: no look would get through all that is declared or would be covered.
+
+    """
+    check_start(view, view.declared.start, now)
+    start = manager.declare(view.declaration).start
+    before = [each for each in buckets if each < start]
+    if before and not extend:
+        raise OutOfCoverage(view.name, view.buckets.key(before[0]), view.buckets.key(start))
+    if before:
+        check_extension(view, before[0], start, now)
+    return before

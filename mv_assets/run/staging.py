@@ -1,0 +1,239 @@
+"""Work -> Spark -> generation, then its commit, and bucket by bucket what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from mv_assets.buckets import iso
+from mv_assets.spark.failures import spark_errors
+from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
+from mv_assets.run.attempt import (Compute, OpenAttempt)
+from mv_assets.run.compute import (Alike, Computation)
+from mv_assets.run.opened import OpenProject
+from mv_assets.observe.observation import News
+from mv_assets.plan.planner import Work
+from mv_assets.run.result import (Result, not_reached)
+from mv_assets.observe.second_look import SecondLooks
+from mv_assets.observe.inputs import Seen
+from mv_assets.run.warehouse import Contents
+from mv_assets.state.model import Outcome, SecondLook
+
+
+class Stops:
+    """What stopped work of a plan, and whether the rest is to be tried all the same."""
+
+    def __init__(self) -> None:
+        self.full: OutOfSpace | None = None
+
+    def the_rest(self, stopped: EngineLost | OutOfSpace | None) -> bool:
+        """Whether it stops the rest: Spark went away, or it is the disk, the second time without room."""
+        if stopped is None:
+            return False
+        if isinstance(stopped, EngineLost) or self.full is not None:
+            return True
+        self.full = stopped
+        return False
+
+
+class Staging:
+    """The staging of some work: its buckets in as few attempts as they can be, each committed as a whole.
+
+    A commit decides bucket by bucket. What was staged but not committed when the block ends is abandoned.
+    """
+
+    def __init__(
+        self, project: OpenProject, news: News, second_looks: SecondLooks, version: int, work: Work
+    ) -> None:
+        self._project = project
+        self._view = news.sights.view
+        self._news = news
+        self._version = version
+        self._operation = work.operation
+        self._planned = {planned.bucket: planned for planned in work.buckets}
+        self._merging = {
+            b: (news.snapshot.rows[b], each) for b, each in work.additions.items() if b in self._planned
+        }
+        self._second_looks = second_looks
+        self._open: list[OpenAttempt] = []
+        self._staged: list[OpenAttempt] = []
+        self._results: list[Result] = []
+        self.stopped: EngineLost | OutOfSpace | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for attempt in self._open:
+            attempt.abandon()
+
+    def stage(self) -> None:
+        """Compute the buckets, and record those that can't be.
+
+        Should Spark go away or run out of space, `stopped` says so, and what was staged can be committed.
+        The buckets that a Spark computed when it went away are failed, those without space are as they were.
+
+        Raises:
+            EngineUnavailable: there is no Spark.
+
+        """
+        seen = {bucket: self._news.seen[bucket] for bucket in self._planned}
+        full = {bucket: each for bucket, each in seen.items() if each.members}
+        self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
+        if full:
+            self._project.warehouse.prepare(self._view.name)
+            try:
+                self._compute(full)
+            except (EngineLost, OutOfSpace) as error:
+                self.stopped = error
+                self._leave(error)
+
+    def commit(self) -> list[Result]:
+        """Commit what was staged; what became of every bucket."""
+        for attempt in self._staged:
+            decided = attempt.commit(partial(self._look_again, attempt.buckets))
+            for bucket, (decision, staged) in decided.items():
+                rows = staged.rows if decision.outcome.wrote else 0
+                self._results.append(Result(bucket, self._operation, decision.outcome, rows, decision.why))
+        self._staged.clear()
+        return sorted(self._results, key=lambda result: result.bucket)
+
+    def _leave(self, error: EngineLost | OutOfSpace) -> None:
+        """Say of the buckets that were not reached why; they are as they were."""
+        known = {result.bucket for result in self._results}
+        known |= {bucket for attempt in self._staged for bucket in attempt.buckets}
+        self._results += [
+            not_reached(bucket, self._operation, error) for bucket in self._planned if bucket not in known
+        ]
+
+    def _compute(self, full: dict[int, Seen]) -> None:
+        with ExitStack() as held:
+            spark = held.enter_context(self._project.engine.session())
+            try:
+                with spark_errors():
+                    computation = self._project.sources.computation(
+                        held, spark, self._news.sights, full, self._merging
+                    )
+                    groups = computation.groups(list(full))
+            except JobFailed as failed:
+                self._fail(list(full), str(failed))
+                return
+            self._attempt(groups.empty, _nothing)
+            for group in groups.alike:
+                again = self._job(computation, group.recomputed) if group.merged else None
+                self._attempt(group.buckets, self._job(computation, group), again)
+        for error in dict.fromkeys(groups.failing.values()):
+            self._fail([b for b, each in groups.failing.items() if each == error], error)
+
+    def _job(self, computation: Computation, alike: Alike) -> Compute:
+        def compute(generation: str, buckets: Sequence[int]) -> Contents:
+            name, warehouse = self._view.name, self._project.warehouse
+            computation.write(alike, buckets, warehouse.place(name, generation))
+            contents = warehouse.contents(name, generation)
+            outside = [bucket for bucket in contents.rows if bucket not in buckets]
+            if outside:
+                raise Misplaced(name, ", ".join("no time" if b is None else iso(b) for b in outside[:3]))
+            warehouse.sync(contents.files)
+            return contents
+
+        return compute
+
+    def _attempt(self, buckets: Sequence[int], compute: Compute, instead: Compute | None = None) -> None:
+        """Register and stage; where that fails, what can be saved of it, `instead` in another way."""
+        if not buckets:
+            return
+        attempt = self._register(buckets)
+        try:
+            attempt.stage(compute, lambda bucket: self._news.sights.segments(self._news.seen[bucket]))
+        except EngineUnavailable as gone:
+            # Perhaps these buckets were too much for it: what killed its process runs alone next time.
+            lost = EngineLost(self._view.name, buckets, gone.why)
+            self._record(attempt, str(lost))
+            raise lost from gone
+        except OutOfSpace as full:
+            attempt.abandon()
+            self._spare(buckets, compute, full, instead)
+        except JobFailed as failed:
+            if instead is None:
+                self._isolate(attempt, compute, failed)
+            else:
+                attempt.abandon()
+                self._attempt(buckets, instead)
+        else:
+            self._staged.append(attempt)
+
+    def _spare(
+        self, buckets: Sequence[int], compute: Compute, full: OutOfSpace, instead: Compute | None
+    ) -> None:
+        """Keep what needs more room than there is from taking others along; the second such is the disk."""
+        if len(buckets) > 1:
+            half = len(buckets) // 2
+            for part in (buckets[:half], buckets[half:]):
+                self._attempt(part, compute, instead)
+            return
+        self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
+        if self.stopped is not None:
+            raise full
+        self.stopped = full
+
+    def _register(self, buckets: Sequence[int]) -> OpenAttempt:
+        planned = [self._planned[bucket] for bucket in buckets]
+        self._open.append(OpenAttempt(self._project, self._view.declaration, self._version, planned))
+        return self._open[-1]
+
+    def _isolate(self, attempt: OpenAttempt, compute: Compute, failed: JobFailed) -> None:
+        """Let a failure cost no more buckets than it must: the others are tried again without it."""
+        moved = self._moved(attempt.buckets)
+        rest = [bucket for bucket in attempt.buckets if bucket not in moved]
+        if not moved:
+            self._project.warehouse.prepare(self._view.name)
+            if failed.everywhere or len(rest) == 1:
+                self._record(attempt, str(failed))
+                return
+        attempt.abandon()
+        self._results += moved.values()
+        half = len(rest) if moved else len(rest) // 2
+        for part in (rest[:half], rest[half:]):
+            self._attempt(part, compute)
+
+    def _fail(self, buckets: Sequence[int], error: str) -> None:
+        """Fail buckets for what was found out before any job; not those that changed meanwhile."""
+        moved = self._moved(buckets)
+        rest = [bucket for bucket in buckets if bucket not in moved]
+        self._results += moved.values()
+        if rest:
+            self._record(self._register(rest), error)
+
+    def _record(self, attempt: OpenAttempt, error: str) -> None:
+        attempt.fail(error)
+        self._results += [
+            Result(bucket, self._operation, Outcome.FAILED, reason=error) for bucket in attempt.buckets
+        ]
+
+    def _look_again(self, buckets: Sequence[int]) -> SecondLook:
+        return self._second_looks.look({bucket: self._news.seen[bucket] for bucket in buckets})
+
+    def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
+        """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""
+        second_look, found = self._look_again(buckets), dict[int, Result]()
+        for bucket, sight in second_look.sights.items():
+            outcome, why = Outcome.SOURCE_CHANGED, None
+            if sight.inputs is None:
+                outcome, why = Outcome.WAITING, f"waits for {sight.waiting_for}"
+            elif bucket in second_look.changed:
+                why = f"{second_look.changed[bucket]} changed while it was read"
+            elif sight.inputs != self._planned[bucket].inputs:
+                why = "the base table changed while it was read"
+            if why is not None:
+                found[bucket] = Result(bucket, self._operation, outcome, reason=why)
+        return found
+
+
+def _nothing(_generation: str, _buckets: Sequence[int]) -> Contents:
+    """What is made of no files: no rows, whatever the SQL."""
+    return Contents()
