@@ -6,9 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mv_assets.config import (
+        DeltaTable,
+        IcebergTable,
+        MaterializedView,
+        ParquetTable,
+        Spark,
+        StateDatabase,
+    )
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
-    from mv_assets.config import (DeltaTable, IcebergTable, MaterializedView, ParquetTable, Spark, StateDatabase)
     from mv_assets.query.api import sql
 
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.

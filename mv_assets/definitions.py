@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dagster import Definitions, in_process_executor
 
+from mv_assets.config.file import ACCEPTED
 from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.demo import project_file
-from mv_assets.config.file import ACCEPTED
 from mv_assets.views.catalog import load
 
 

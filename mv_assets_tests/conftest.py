@@ -16,10 +16,10 @@ from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.pool import Pool
 from xdist.scheduler import LoadScopeScheduling
 
-from mv_assets.spark.session import Engine
-from mv_assets.errors import MvError
 from mv_assets.config import MaterializedView
+from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
 from mv_assets_tests.harness import Clock, Deployment

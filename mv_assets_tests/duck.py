@@ -16,9 +16,9 @@ import sqlglot
 from pyspark.sql.types import StructType
 
 from mv_assets.errors import JobFailed
-from mv_assets.run.compute import (Alike, Groups)
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.run.compute import Alike, Groups
 from mv_assets.run.opened import OpenProject
-from mv_assets.observe.inputs import (Seen, Sights)
 from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
@@ -86,15 +86,20 @@ class DuckSources(Sources):
     __slots__ = ()
 
     def computation(  # type: ignore[override]
-        self, _held: ExitStack, _spark: Any, sights: Sights, seen: Mapping[int, Seen], _merging: object = None
+        self,
+        _held: ExitStack,
+        _spark: Any,
+        view_inputs: ViewInputs,
+        seen: Mapping[int, BucketInputs],
+        _merging: object = None,
     ) -> DuckComputation:
-        names, root = sights.base.names, self._root(sights.base)
+        names, root = view_inputs.base.names, self._root(view_inputs.base)
         files = {bucket: [f"{root}/{names[at]}" for at in each.members] for bucket, each in seen.items()}
         dimensions = {
             name: [f"{self._root(listing)}/{each}" for each in listing.names]
-            for name, listing in sights.dimensions.items()
+            for name, listing in view_inputs.dimensions.items()
         }
-        return DuckComputation(sights.view, dimensions, files, self._create)
+        return DuckComputation(view_inputs.view, dimensions, files, self._create)
 
     def _root(self, listing: Listing) -> str:
         return self.catalog.tables[listing.table].path or ""

@@ -12,6 +12,7 @@ from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import (
     Attempt,
+    CurrentInputs,
     DataFile,
     Declaration,
     Event,
@@ -23,7 +24,6 @@ from mv_assets.state.model import (
     Planned,
     SecondLook,
     Segment,
-    Sight,
     Snapshot,
     Staged,
     State,
@@ -117,7 +117,7 @@ class Deployment:
         """W in whole days."""
         return self.header().watermark // DAY
 
-    def sight(self, bucket: int) -> Sight:
+    def current(self, bucket: int) -> CurrentInputs:
         return see(
             self.table.files,
             self.declaration,
@@ -131,9 +131,11 @@ class Deployment:
         """One look at the whole table, or one that only compares some days; returns the marked days."""
         snapshot = self.map()
         buckets = self.covered(snapshot) if days is None else [day * DAY for day in days]
-        sights = {bucket: self.sight(bucket) for bucket in buckets}
+        current_inputs = {bucket: self.current(bucket) for bucket in buckets}
         now = self.clock()
-        look = whole_look(self.table.files, self.table.version, snapshot.header, snapshot.rows, sights, now)
+        look = whole_look(
+            self.table.files, self.table.version, snapshot.header, snapshot.rows, current_inputs, now
+        )
         return [bucket // DAY for bucket in self.manager.look(self.declaration, look)]
 
     def covered(self, snapshot: Snapshot) -> list[int]:
@@ -148,7 +150,7 @@ class Deployment:
         header = snapshot.header
         cutoff = 0 if header.source_end is None else min(self.clock(), header.source_end + 1)
         wanted = {
-            bucket: rules.due(snapshot.rows.get(bucket), header, bucket, self.sight(bucket), cutoff)
+            bucket: rules.due(snapshot.rows.get(bucket), header, bucket, self.current(bucket), cutoff)
             for bucket in self.covered(snapshot)
         }
         return {bucket: due for bucket, due in wanted.items() if due is not rules.Due.NOTHING}
@@ -159,7 +161,7 @@ class Deployment:
         work = []
         for day in days:
             bucket, row = day * DAY, snapshot.rows.get(day * DAY)
-            inputs = self.sight(bucket).inputs
+            inputs = self.current(bucket).inputs
             assert inputs is not None
             work.append(Planned(bucket, None if row is None else row.token, inputs))
         attempt = Attempt(f"g{next(_ids)}", snapshot.header.version, tuple(work))
@@ -182,8 +184,8 @@ class Deployment:
         return self.stage(self.register(self.plan(*days)))
 
     def look_again(self, work: Work) -> SecondLook:
-        sights = {bucket: self.sight(bucket) for bucket in work.attempt.buckets}
-        return second_look(self.table.files, work.attempt, self.declaration, work.listed, sights)
+        current_inputs = {bucket: self.current(bucket) for bucket in work.attempt.buckets}
+        return second_look(self.table.files, work.attempt, self.declaration, work.listed, current_inputs)
 
     def commit(self, work: Work) -> dict[int, Outcome]:
         """Outcomes by day."""
@@ -204,7 +206,7 @@ class Deployment:
         for _ in range(1_000):
             self.look()
             due = self.due()
-            reverts = {b: self.sight(b) for b, d in due.items() if d is rules.Due.REVERT}
+            reverts = {b: self.current(b) for b, d in due.items() if d is rules.Due.REVERT}
             self.manager.revert(self.declaration, reverts)
             work = [b // DAY for b, d in due.items() if d not in (rules.Due.REVERT, rules.Due.WAIT)]
             if not work and not reverts:
@@ -239,7 +241,7 @@ class Deployment:
         attempts, alive, now = self.map().attempts, self.registry.alive(self.name), self.clock()
         found = []
         for day in days:
-            record, inputs = attempts.get(day * DAY), self.sight(day * DAY).inputs
+            record, inputs = attempts.get(day * DAY), self.current(day * DAY).inputs
             assert inputs is not None
             lives = record is not None and record.generation in alive
             found.append(rules.standing(record, inputs, alive=lives, now=now))

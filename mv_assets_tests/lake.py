@@ -14,16 +14,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.errors import MvError
-from mv_assets.config import (MaterializedView, ParquetTable, Project)
+from mv_assets.config import MaterializedView, ParquetTable, Project
 from mv_assets.config.file import Draft
-from mv_assets.observe.maps import (ImaginedMaps, StoredMaps)
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.plan.planner import (Plan, Work)
+from mv_assets.errors import MvError
+from mv_assets.observe.maps import ImaginedMaps, StoredMaps
+from mv_assets.observe.observation import News, Outlook
 from mv_assets.observe.watch import Watch
+from mv_assets.plan.planner import Plan, Work
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, Outcome, PartitionRow, SecondLook, Sight, Snapshot, Staged, State
+from mv_assets.state.model import (
+    Attempt,
+    CurrentInputs,
+    Outcome,
+    PartitionRow,
+    SecondLook,
+    Snapshot,
+    Staged,
+    State,
+)
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
 from mv_assets.tables.opening import open_table
@@ -159,22 +168,25 @@ class Lake:
             outcomes[failing.planned.bucket // DAY] = "failed"
         for work in plan.work:
             if work.operation is Due.REVERT:
-                sights = {p.bucket: Sight(p.inputs) for p in work.buckets}
-                reverted = self.manager.revert(outlook.view.declaration, sights)
+                view_inputs = {p.bucket: CurrentInputs(p.inputs) for p in work.buckets}
+                reverted = self.manager.revert(outlook.view.declaration, view_inputs)
                 outcomes |= {bucket // DAY: "reverted" for bucket in reverted}
             else:
                 outcomes |= self.compute(outlook, work)
         return outcomes
 
     def compute(
-        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
+        self,
+        outlook: Outlook,
+        work: Work,
+        sights_now: Callable[[], Mapping[int, CurrentInputs]] | None = None,
     ) -> dict[int, Outcome | str]:
         """Register, stage (by counting files), look again and commit."""
         news, name = news_of(outlook), outlook.view.name
         attempt = Attempt(f"g{next(_ids)}", news.snapshot.header.version, work.buckets)
         self.manager.register(outlook.view.declaration, attempt)
         staged = {
-            b: Staged(len(s := news.sights.segments(news.seen[b])), 100 * len(s), 1, tuple(s))
+            b: Staged(len(s := news.view_inputs.segments(news.seen[b])), 100 * len(s), 1, tuple(s))
             for b in attempt.buckets
         }
 
@@ -230,8 +242,8 @@ def news_of(outlook: Outlook) -> News:
     return outlook.news
 
 
-def sights_of(outlook: Outlook) -> dict[int, Sight]:
-    return {bucket: seen.sight for bucket, seen in news_of(outlook).seen.items()}
+def sights_of(outlook: Outlook) -> dict[int, CurrentInputs]:
+    return {bucket: seen.current for bucket, seen in news_of(outlook).seen.items()}
 
 
 def works(plan: Plan) -> list[tuple[str, list[int]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mv_assets.state import rules
 from mv_assets.state.model import (
     Attempt,
+    CurrentInputs,
     Declaration,
     Fingerprint,
     Header,
@@ -17,7 +18,6 @@ from mv_assets.state.model import (
     PartitionRow,
     SecondLook,
     Segment,
-    Sight,
 )
 from mv_assets.tables.fingerprint import fingerprint
 
@@ -58,28 +58,28 @@ def see(
     dimensions: Mapping[str, Fingerprint] | None = None,
     recorded: Iterable[Segment] | None = None,
     waiting_for: str | None = None,
-) -> Sight:
+) -> CurrentInputs:
     """What a look sees of a bucket; `recorded` are its contributing segments where the view freezes."""
     if waiting_for is not None:
-        return Sight(None, waiting_for)
+        return CurrentInputs(None, waiting_for)
     here = overlapping(segments(files), bucket, view.buckets.next(bucket))
     inputs = Inputs(fingerprint(here), view.definition, tuple(sorted((dimensions or {}).items())))
     if recorded is None:
-        return Sight(inputs)
+        return CurrentInputs(inputs)
     names = {segment.name for segment in here}
     missing = tuple(sorted(s.name for s in recorded if s.name not in names))
     rest = fingerprint(s for s in recorded if s.name in names)
-    return Sight(inputs, missing=missing, rest_equal=bool(missing) and rest == inputs.base)
+    return CurrentInputs(inputs, missing=missing, rest_equal=bool(missing) and rest == inputs.base)
 
 
 def marks_of(
-    rows: Mapping[int, PartitionRow], header: Header, sights: Mapping[int, Sight]
+    rows: Mapping[int, PartitionRow], header: Header, current_inputs: Mapping[int, CurrentInputs]
 ) -> dict[int, Mark]:
     """The marks of one look: every bucket that differs from what its row records."""
     return {
-        bucket: Mark("inputs differ", sight)
-        for bucket, sight in sights.items()
-        if rules.differs(rows.get(bucket), header, bucket, sight)
+        bucket: Mark("inputs differ", current)
+        for bucket, current in current_inputs.items()
+        if rules.differs(rows.get(bucket), header, bucket, current)
     }
 
 
@@ -117,7 +117,7 @@ def second_look(
     attempt: Attempt,
     view: Declaration,
     listed: Files,
-    sights: Mapping[int, Sight] | None = None,
+    current_inputs: Mapping[int, CurrentInputs] | None = None,
 ) -> SecondLook:
     """Look again after staging: inputs now, and whether every listed file is still the same object."""
     changed = {}
@@ -126,7 +126,7 @@ def second_look(
             now = files.get(segment.name)
             if now is None or now.identity != listed[segment.name].identity:
                 changed[bucket] = segment.name
-    return SecondLook(sights or {b: see(files, view, b) for b in attempt.buckets}, changed)
+    return SecondLook(current_inputs or {b: see(files, view, b) for b in attempt.buckets}, changed)
 
 
 def whole_look(
@@ -134,8 +134,8 @@ def whole_look(
     version: str,
     header: Header,
     rows: Mapping[int, PartitionRow],
-    sights: Mapping[int, Sight],
+    current_inputs: Mapping[int, CurrentInputs],
     now: int,
 ) -> Look:
     """A complete look, ready for the manager."""
-    return Look(version, header.version, now, source_end(files, now), marks_of(rows, header, sights))
+    return Look(version, header.version, now, source_end(files, now), marks_of(rows, header, current_inputs))

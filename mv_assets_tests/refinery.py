@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import sqlglot
 
-from mv_assets.spark.session import Engine
 from mv_assets.config import Spark
-from mv_assets.run import executor
-from mv_assets.run.opened import OpenProject
 from mv_assets.observe.observation import Outlook
 from mv_assets.plan.planner import Work
-from mv_assets.run.refresher import (Refresher, Report)
 from mv_assets.plan.scope import Scope
+from mv_assets.run import executor
+from mv_assets.run.opened import OpenProject
+from mv_assets.run.refresher import Refresher, Report
 from mv_assets.run.staging import Staging
-from mv_assets.run.warehouse import (Contents, Warehouse)
+from mv_assets.run.warehouse import Contents, Warehouse
+from mv_assets.spark.session import Engine
 from mv_assets.state import rules
-from mv_assets.state.model import BUCKET, Outcome, SecondLook, Sight, State
+from mv_assets.state.model import BUCKET, CurrentInputs, Outcome, SecondLook, State
 from mv_assets.views.view import View
 from mv_assets_tests.lake import EPOCH, Lake, news_of
 from mv_assets_tests.modelled import DAY
@@ -81,11 +81,14 @@ class Refinery(Lake):
         return {result.bucket // DAY: _said(result.outcome) for _, results in done for result in results}
 
     def compute(
-        self, outlook: Outlook, work: Work, sights_now: Callable[[], Mapping[int, Sight]] | None = None
+        self,
+        outlook: Outlook,
+        work: Work,
+        sights_now: Callable[[], Mapping[int, CurrentInputs]] | None = None,
     ) -> dict[int, Outcome | str]:
         news, version = news_of(outlook), outlook.header.version
         project = self.open()
-        with Staging(project, news, project.second_looks(news.sights), version, work) as staging:
+        with Staging(project, news, project.second_looks(news.view_inputs), version, work) as staging:
             if sights_now is not None:
                 staging._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
             staging.stage()

@@ -15,9 +15,9 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
 from mv_assets.maintain.audit import audit as audit_view
-from mv_assets.run.opened import open_project
+from mv_assets.maintain.recomputation import Finding, Verdict
 from mv_assets.observe.observation import Outlook
-from mv_assets.maintain.recomputation import (Finding, Verdict)
+from mv_assets.run.opened import open_project
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
 

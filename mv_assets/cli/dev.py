@@ -21,10 +21,10 @@ from mv_assets.cli.serving.ports import LOOPBACK, free_port
 from mv_assets.cli.serving.spark import WarmSpark, spark_server
 from mv_assets.cli.serving.supervisor import Signals, Supervisor, feeding
 from mv_assets.cli.session import Session
+from mv_assets.config.file import ACCEPTED
 from mv_assets.demo import Demo
 from mv_assets.spark.proxies import direct
-from mv_assets.spark.starting import (REMOTE, is_local)
-from mv_assets.config.file import ACCEPTED
+from mv_assets.spark.starting import REMOTE, is_local
 
 
 @click.command(epilog="Example: mv-assets dev")

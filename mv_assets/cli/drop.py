@@ -12,7 +12,7 @@ import click
 from mv_assets.cli import show
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import NotDeclared
-from mv_assets.maintain.garbage import (Garbage, GcReport)
+from mv_assets.maintain.garbage import Garbage, GcReport
 from mv_assets.plan.scope import to_drop
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import Snapshot

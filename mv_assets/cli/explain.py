@@ -12,10 +12,10 @@ from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
-from mv_assets.observe.difference import (Difference, difference)
-from mv_assets.observe.observation import (News, Outlook)
+from mv_assets.observe.difference import Difference, difference
+from mv_assets.observe.inputs import BucketInputs
+from mv_assets.observe.observation import News, Outlook
 from mv_assets.plan.planner import Plan
-from mv_assets.observe.inputs import Seen
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Event, Segment, Snapshot, State
@@ -125,11 +125,11 @@ def _explain(
     )
 
 
-def _difference(news: News, seen: Seen | None, recorded: tuple[Segment, ...]) -> Difference:
-    if seen is not None and seen.sight.inputs is None:
+def _difference(news: News, seen: BucketInputs | None, recorded: tuple[Segment, ...]) -> Difference:
+    if seen is not None and seen.current.inputs is None:
         # What it waits for is not there to be compared.
         return Difference()
-    return difference(recorded, [] if seen is None else news.sights.segments(seen))
+    return difference(recorded, [] if seen is None else news.view_inputs.segments(seen))
 
 
 def _json(found: _Explanation) -> dict[str, Any]:

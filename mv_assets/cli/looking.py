@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mv_assets.clock import clock
 from mv_assets.config import Spark
-from mv_assets.observe.watch import (ImaginedWatch, Observer)
+from mv_assets.observe.watch import ImaginedWatch, Observer
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
 from mv_assets.tables.listing import Progress as ListingProgress

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from mv_assets.cli.terminal import usable
-from mv_assets.spark.interrupts import ignored
 from mv_assets.errors import BucketError, Fenced, MvError, ProjectError, Refused
+from mv_assets.spark.interrupts import ignored
 from mv_assets.wording import printable
 
 # Each with what `--help` says of it: to load them all for that would take Spark's seconds.

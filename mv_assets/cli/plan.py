@@ -12,7 +12,7 @@ from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import (Plan, Waiting, Work)
+from mv_assets.plan.planner import Plan, Waiting, Work
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
 
@@ -56,7 +56,7 @@ def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
         return [{"file": None, "message": str(outlook)}]
     if outlook.news is None:
         return []
-    return [{"file": file.name, "message": line} for file, line in outlook.news.sights.unusable()]
+    return [{"file": file.name, "message": line} for file, line in outlook.news.view_inputs.unusable()]
 
 
 def _waiting(made: Plan) -> list[Waiting]:
@@ -112,7 +112,7 @@ def _print(view: View, outlook: Outlook | MvError, later: Plan | None) -> None:
 
 
 def _print_nulls(outlook: Outlook) -> None:
-    nulls = {} if outlook.news is None else outlook.news.sights.base.nulls
+    nulls = {} if outlook.news is None else outlook.news.view_inputs.base.nulls
     if nulls:
         rows, files = show.count(sum(nulls.values()), "row"), show.count(len(nulls), "file")
         show.console().print(f"  {rows} in {files} have no time and belong to no bucket")
@@ -144,6 +144,6 @@ def _print_sum(outlook: Outlook, made: Plan, *, nothing: bool) -> None:
         buckets = show.count(sum(len(work.buckets) for work in made.work), "bucket")
         show.console().print(f"  {buckets}, {show.size(sum(work.bytes for work in made.work))} to read")
     elif nothing:
-        base = None if outlook.news is None else outlook.news.sights.base
+        base = None if outlook.news is None else outlook.news.view_inputs.base
         empty = base is not None and not base.listed()
         show.console().print(f"  nothing to do{f': {outlook.view.declared.base} is empty' if empty else ''}")

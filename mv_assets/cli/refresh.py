@@ -15,11 +15,11 @@ from mv_assets.cli.ranges import asked, range_options
 from mv_assets.cli.session import Session, print_json
 from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
-from mv_assets.run.opened import open_project
 from mv_assets.plan.planner import Work
-from mv_assets.run.refresher import (Refresher, Report)
+from mv_assets.plan.scope import Scope, prepare
+from mv_assets.run.opened import open_project
+from mv_assets.run.refresher import Refresher, Report
 from mv_assets.run.result import Result
-from mv_assets.plan.scope import (Scope, prepare)
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
 

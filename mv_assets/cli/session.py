@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from mv_assets.clock import clock
+from mv_assets.config.home import home
 from mv_assets.demo import Demo, lying_here
 from mv_assets.errors import NoState
-from mv_assets.config.home import home
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, open_state

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
+from mv_assets.config import Spark
 from mv_assets.spark.interrupts import listening
 from mv_assets.spark.session import Engine
-from mv_assets.config import Spark
 
 
 @contextmanager

@@ -1,9 +1,18 @@
 """What a user declares: tables, views and where everything is kept, in a file or in Python."""
 
 from mv_assets.config.checks import in_order
-from mv_assets.config.file import (Draft, read)
+from mv_assets.config.file import Draft, read
 from mv_assets.config.in_python import declare
-from mv_assets.config.models import (DeltaTable, IcebergTable, MaterializedView, ParquetTable, Project, Spark, StateDatabase, Table)
+from mv_assets.config.models import (
+    DeltaTable,
+    IcebergTable,
+    MaterializedView,
+    ParquetTable,
+    Project,
+    Spark,
+    StateDatabase,
+    Table,
+)
 
 __all__ = [
     "DeltaTable",

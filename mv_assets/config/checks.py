@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from mv_assets.errors import Mistake
 from mv_assets.config.models import MaterializedView
 from mv_assets.config.reserved import CHECKS
+from mv_assets.errors import Mistake
 
 
 @dataclass(frozen=True, slots=True)

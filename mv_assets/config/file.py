@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mv_assets.config.checks import Sketch, check, suggestion
+from mv_assets.config.document import Document, Place
+from mv_assets.config.models import FORMATS, MaterializedView, Project, Spark, StateDatabase
+from mv_assets.config.values import StateUrl, Text
 from mv_assets.errors import Mistake, ProjectError
-from mv_assets.config.checks import (Sketch, check, suggestion)
-from mv_assets.config.document import (Document, Place)
-from mv_assets.config.models import (FORMATS, MaterializedView, Project, Spark, StateDatabase)
-from mv_assets.config.values import (StateUrl, Text)
 
 _SQLITE = "sqlite:///"
 # Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.

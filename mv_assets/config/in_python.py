@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mv_assets.config.checks import (Sketch, check)
+from mv_assets.config.checks import Sketch, check
 from mv_assets.config.file import Draft
-from mv_assets.config.models import (MaterializedView, Project, Spark, StateDatabase, Table)
+from mv_assets.config.models import MaterializedView, Project, Spark, StateDatabase, Table
 
 
 def declare(

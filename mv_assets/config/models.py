@@ -9,7 +9,20 @@ from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
 from mv_assets.config.home import home
-from mv_assets.config.values import (BucketWidth, ConnectUrl, Count, Duration, MaybeDuration, Name, Names, Owners, OwnName, Start, StateUrl, Text)
+from mv_assets.config.values import (
+    BucketWidth,
+    ConnectUrl,
+    Count,
+    Duration,
+    MaybeDuration,
+    Name,
+    Names,
+    Owners,
+    OwnName,
+    Start,
+    StateUrl,
+    Text,
+)
 
 _ZONE = "spark.sql.session.timeZone"
 # Properties that say which catalog to ask, not how to reach files.

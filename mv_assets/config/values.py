@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
+from mv_assets.config.reserved import NAMES, is_owner, whose
 from mv_assets.errors import BucketError, StateError
-from mv_assets.config.reserved import (NAMES, is_owner, whose)
 from mv_assets.state_url import state_url
 
 _UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}

@@ -9,11 +9,11 @@ import dagster as dg
 from dagster import DagsterEventType, DagsterInstance
 
 from mv_assets.buckets import Buckets
+from mv_assets.config import Table
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import GROUP
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.config import Table
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View

@@ -9,6 +9,8 @@ from typing import Any
 
 import dagster as dg
 
+from mv_assets.config import MaterializedView, Spark, StateDatabase, Table, declare
+from mv_assets.config.checks import suggestion
 from mv_assets.defs.assets import view_asset
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
@@ -18,8 +20,6 @@ from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
 from mv_assets.defs.sensors import table_sensor
 from mv_assets.errors import Mistake, SettingRefused
-from mv_assets.config import (MaterializedView, Spark, StateDatabase, Table, declare)
-from mv_assets.config.checks import suggestion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 

@@ -13,11 +13,11 @@ from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
+from mv_assets.config import Project, Spark
+from mv_assets.errors import MvError
+from mv_assets.run.opened import OpenProject, open_project
 from mv_assets.spark.session import Engine
 from mv_assets.spark.starting import start
-from mv_assets.errors import MvError
-from mv_assets.config import (Project, Spark)
-from mv_assets.run.opened import (OpenProject, open_project)
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Pulse
 from mv_assets.state.retry import Profile, Retry

@@ -16,10 +16,10 @@ from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
 from mv_assets.maintain.audit import audit
-from mv_assets.maintain.garbage import (Garbage, GcReport)
+from mv_assets.maintain.garbage import Garbage, GcReport
+from mv_assets.plan.scope import Scope, between, prepare, to_drop
 from mv_assets.run.opened import OpenProject
-from mv_assets.run.refresher import (Refresher, Report)
-from mv_assets.plan.scope import (Scope, between, prepare, to_drop)
+from mv_assets.run.refresher import Refresher, Report
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:

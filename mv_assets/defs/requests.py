@@ -10,7 +10,7 @@ import dagster as dg
 from dagster import DagsterInstance, RunRecord, RunsFilter
 
 from mv_assets.defs.names import FIRST_TAG, LAST_TAG, REASON_TAG, VIEW_TAG, WORK_TAG
-from mv_assets.plan.planner import (Failing, Plan, Work)
+from mv_assets.plan.planner import Failing, Plan, Work
 from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due, retry_delay
 from mv_assets.views.view import View

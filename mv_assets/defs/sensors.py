@@ -19,10 +19,10 @@ from mv_assets.defs.projection import BEGIN, Position, end_of, untold, wipes
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StateError, StillReading
+from mv_assets.observe.observation import News, Outlook
+from mv_assets.plan.planner import Plan
 from mv_assets.run.executor import carry_out
 from mv_assets.run.opened import OpenProject
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.plan.planner import Plan
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due
@@ -161,7 +161,7 @@ class _Tick:
 
     def _observe(self, view: View, news: News, touched: Sequence[int]) -> None:
         """Tell what the tables hold where that is news: Dagster then shows what is out of date."""
-        for name, listing in news.sights.dimensions.items():
+        for name, listing in news.view_inputs.dimensions.items():
             told = events.observation(listing)
             version = (told.tags or {})[events.DATA_VERSION]
             if name not in self._deployment.produced_by and self._result.memory.observed.get(name) != version:
@@ -173,7 +173,7 @@ class _Tick:
             stale = list(health.stale(news.snapshot))
             buckets = [*touched, *stale[-_MOST_OBSERVED:]]
             self._result.events += missing_observations(
-                self._instance, news.sights.base, width, view, buckets
+                self._instance, news.view_inputs.base, width, view, buckets
             )
 
     def _report_map(self, view: View, outlook: Outlook, claimed: Taken) -> None:

@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from mv_assets.clock import clock
+from mv_assets.config.home import folder, home
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
-from mv_assets.config.home import (folder, home)
 
 DAYS = 14
 _START = "2024-01-01"

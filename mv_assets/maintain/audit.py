@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mv_assets.errors import MvError, NotInForce
-from mv_assets.maintain.damage import (Damage, damaged)
-from mv_assets.observe.maps import ImaginedMaps
-from mv_assets.run.opened import OpenProject
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.maintain.recomputation import (Finding, Recomputation, Verdict)
+from mv_assets.maintain.damage import Damage, damaged
+from mv_assets.maintain.recomputation import Finding, Recomputation, Verdict
 from mv_assets.maintain.second_reading import Rereading
-from mv_assets.observe.inputs import Seen
+from mv_assets.observe.inputs import BucketInputs
+from mv_assets.observe.maps import ImaginedMaps
+from mv_assets.observe.observation import News, Outlook
 from mv_assets.observe.watch import Observer
+from mv_assets.run.opened import OpenProject
 from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot
 from mv_assets.tables.listing import unobserved
@@ -96,13 +96,13 @@ class _Audit:
         damage = damaged(self._project.warehouse, sorted(named), files)
         sound = [bucket for bucket in asked.comparable if rows[bucket].generation not in damage]
         seen = {bucket: self._news.seen[bucket] for bucket in sound}
-        recomputed = Recomputation(self._project, self._news.sights, seen, rows, files)
+        recomputed = Recomputation(self._project, self._news.view_inputs, seen, rows, files)
         found = list[Finding]()
         self._progress(0, len(sound))
         for findings in recomputed.findings():
             found += findings
             self._progress(len(found), len(sound))
-        found = Rereading(self._project, self._news.sights, seen, rows).findings(found, chance)
+        found = Rereading(self._project, self._news.view_inputs, seen, rows).findings(found, chance)
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
             for bucket, why in asked.others.items()
@@ -117,11 +117,11 @@ class _Audit:
         if not judged:
             return list(findings)
         seen = {bucket: self._news.seen[bucket] for bucket in judged}
-        look = self._project.second_looks(self._news.sights).look(seen)
+        look = self._project.second_looks(self._news.view_inputs).look(seen)
         same = {
             bucket
             for bucket, each in seen.items()
-            if look.sights[bucket].inputs == each.sight.inputs and bucket not in look.changed
+            if look.current_inputs[bucket].inputs == each.current.inputs and bucket not in look.changed
         }
         changed = set(judged) - same
         return [_dropped(each, _CHANGED) if each.bucket in changed else each for each in findings]
@@ -149,7 +149,7 @@ class _Audit:
 def chosen(
     view: View,
     rows: Mapping[int, PartitionRow],
-    seen: Mapping[int, Seen],
+    seen: Mapping[int, BucketInputs],
     most: int | None,
     chance: random.Random,
 ) -> Chosen:
@@ -163,17 +163,17 @@ def chosen(
     return Chosen(tuple(comparable), {b: others[b] for b in sorted(others, reverse=True)[:left]})
 
 
-def _hindrance(view: View, row: PartitionRow, seen: Seen | None) -> str | None:
+def _hindrance(view: View, row: PartitionRow, seen: BucketInputs | None) -> str | None:
     """Why a bucket can't be computed again from what its row records."""
     if view.sql.approximate.issuperset(view.sql.columns):
         return "an approximate function of its SQL decides which rows there are"
     if seen is None:
         return "it was computed after this audit began"
-    if seen.sight.inputs is None:
-        return f"waits for {seen.sight.waiting_for}"
+    if seen.current.inputs is None:
+        return f"waits for {seen.current.waiting_for}"
     if row.frozen:
         return "it is frozen: files that it was computed from are gone"
-    if seen.sight.inputs != row.inputs:
+    if seen.current.inputs != row.inputs:
         return "its inputs changed"
     return "; ".join(seen.errors) or None
 

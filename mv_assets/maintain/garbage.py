@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import MvError
-from mv_assets.maintain.compaction import (Bundle, Compactor)
+from mv_assets.maintain.compaction import Bundle, Compactor
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager

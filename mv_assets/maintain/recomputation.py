@@ -10,14 +10,14 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from mv_assets.spark.comparing import (Compared, compared)
+from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.maintain.damage import Damage, Files, unreadable
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.run.compute import Computation
+from mv_assets.run.opened import OpenProject
+from mv_assets.spark.comparing import Compared, compared
 from mv_assets.spark.failures import spark_errors
 from mv_assets.spark.stored import StoredReader
-from mv_assets.errors import JobFailed, Unreadable
-from mv_assets.run.compute import Computation
-from mv_assets.maintain.damage import (Damage, Files, unreadable)
-from mv_assets.run.opened import OpenProject
-from mv_assets.observe.inputs import (Seen, Sights)
 from mv_assets.state.model import BUCKET, PartitionRow
 from mv_assets.views.view import View
 
@@ -73,18 +73,18 @@ def differing(found: Compared) -> str:
 
 
 class Recomputation:
-    """Compares buckets whose inputs are the recorded ones, as `sights` lists them."""
+    """Compares buckets whose inputs are the recorded ones, as `view_inputs` lists them."""
 
     def __init__(
         self,
         project: OpenProject,
-        sights: Sights,
-        seen: Mapping[int, Seen],
+        view_inputs: ViewInputs,
+        seen: Mapping[int, BucketInputs],
         rows: Mapping[int, PartitionRow],
         files: Files,
     ) -> None:
         self._project = project
-        self._sights = sights
+        self._sights = view_inputs
         self._seen = seen
         self._rows = rows
         self._files = files

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from mv_assets.spark.comparing import Compared
 from mv_assets.errors import JobFailed, TableRefused, TableUnreadable, Unreadable
+from mv_assets.maintain.recomputation import NO_ROWS, Finding, Verdict, against_stored, differing
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.run.opened import OpenProject
-from mv_assets.maintain.recomputation import (NO_ROWS, Finding, Verdict, against_stored, differing)
-from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.spark.comparing import Compared
 from mv_assets.state.model import PartitionRow
 
 # How many buckets of an audit at most, and how many bytes their files may have together.
@@ -24,11 +24,11 @@ _Reread = Mapping[int, Compared | str]
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """Looks at buckets that equal what Spark computes again, as `sights` lists their files."""
+    """Looks at buckets that equal what Spark computes again, as `view_inputs` lists their files."""
 
     project: OpenProject
-    sights: Sights
-    seen: Mapping[int, Seen]
+    view_inputs: ViewInputs
+    seen: Mapping[int, BucketInputs]
     rows: Mapping[int, PartitionRow]
 
     def findings(self, found: Sequence[Finding], chance: random.Random) -> list[Finding]:
@@ -53,8 +53,8 @@ class Rereading:
         """The newest and others by chance; and those of them that are too large."""
         ordered = sorted(buckets, reverse=True)
         ordered[1:] = chance.sample(ordered[1:], min(MOST - 1, len(ordered[1:])))
-        sizes = self.sights.base.sizes
-        whole = left = LARGEST - sum(sum(listing.sizes) for listing in self.sights.dimensions.values())
+        sizes = self.view_inputs.base.sizes
+        whole = left = LARGEST - sum(sum(listing.sizes) for listing in self.view_inputs.dimensions.values())
         chosen, large = list[int](), list[int]()
         for bucket in ordered:
             size = sum(sizes[at] for at in self._members(bucket))
@@ -77,9 +77,9 @@ class Rereading:
         return {bucket: said for one in buckets for bucket, said in self._reread(spark, [one]).items()}
 
     def _compared(self, held: ExitStack, spark: SparkSession, buckets: Sequence[int]) -> _Reread:
-        view, sources = self.sights.view, self.project.sources
+        view, sources = self.view_inputs.view, self.project.sources
         seen = {bucket: self.seen[bucket] for bucket in buckets}
-        computation = sources.computation(held, spark, self.sights, seen, by_arrow=True)
+        computation = sources.computation(held, spark, self.view_inputs, seen, by_arrow=True)
         groups = computation.groups(buckets)
         keyed = {view.buckets.key(bucket): self.rows[bucket] for bucket in buckets}
         stored = sources.stored(spark, view.name, keyed, view.sql.columns)

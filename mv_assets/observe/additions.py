@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mv_assets.observe.inputs import Seen
+from mv_assets.observe.inputs import BucketInputs
 from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Segment, Snapshot, State
 from mv_assets.tables.listing import Listing
@@ -25,7 +25,7 @@ class Addition:
     stored: int
 
 
-def candidates(snapshot: Snapshot, seen: Mapping[int, Seen], base: Listing) -> list[int]:
+def candidates(snapshot: Snapshot, seen: Mapping[int, BucketInputs], base: Listing) -> list[int]:
     """The stale buckets that nobody distrusts and that differ in nothing but that they have more files.
 
     None at all if even together they could not spare enough: what they were computed from need not be loaded.
@@ -43,8 +43,8 @@ def candidates(snapshot: Snapshot, seen: Mapping[int, Seen], base: Listing) -> l
     return found if most >= WORTH else []
 
 
-def _grew(row: PartitionRow, seen: Seen) -> bool:
-    recorded, now = row.inputs, seen.sight.inputs
+def _grew(row: PartitionRow, seen: BucketInputs) -> bool:
+    recorded, now = row.inputs, seen.current.inputs
     return (
         recorded is not None
         and now is not None
@@ -53,7 +53,9 @@ def _grew(row: PartitionRow, seen: Seen) -> bool:
     )
 
 
-def addition(row: PartitionRow, seen: Seen, recorded: Sequence[Segment], base: Listing) -> Addition | None:
+def addition(
+    row: PartitionRow, seen: BucketInputs, recorded: Sequence[Segment], base: Listing
+) -> Addition | None:
     """What came to a bucket; None if something went or changed, or if merging would read more."""
     before = {segment.name: segment.crc for segment in recorded}
     added = tuple(at for at in seen.members if base.names[at] not in before)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mv_assets.observe.difference import (difference, reason)
+from mv_assets.observe.difference import difference, reason
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.plan.planner import Plan
-from mv_assets.observe.inputs import (Seen, Sights)
 from mv_assets.state import rules
-from mv_assets.state.model import Attempt, Look, Mark, Rest, Segment, Sight, Snapshot, Staged, State
+from mv_assets.state.model import Attempt, CurrentInputs, Look, Mark, Rest, Segment, Snapshot, Staged, State
 from mv_assets.state.rules import Due
 from mv_assets.tables.listing import Pending
 
@@ -18,7 +18,7 @@ _MOST_BROKEN = 50
 Recorded = Mapping[int, Sequence[Segment]]
 
 
-def differing(snapshot: Snapshot, seen: Iterable[Seen], as_of: int) -> list[Seen]:
+def differing(snapshot: Snapshot, seen: Iterable[BucketInputs], as_of: int) -> list[BucketInputs]:
     """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
 
     Rows written after the map's version `as_of`, which was read before the tables, may know of more than
@@ -31,16 +31,16 @@ def differing(snapshot: Snapshot, seen: Iterable[Seen], as_of: int) -> list[Seen
         row = rows.get(each.bucket)
         if row is not None and row.token > as_of:
             continue
-        if (row is not None and row.frozen) or rules.differs(row, header, each.bucket, each.sight):
+        if (row is not None and row.frozen) or rules.differs(row, header, each.bucket, each.current):
             found.append(each)
     return found
 
 
-def needs_recorded(snapshot: Snapshot, found: Sequence[Seen]) -> list[int]:
+def needs_recorded(snapshot: Snapshot, found: Sequence[BucketInputs]) -> list[int]:
     """Buckets whose recorded segments say more: their base differs, or they are frozen."""
     wanted = []
     for each in found:
-        row, inputs = snapshot.rows.get(each.bucket), each.sight.inputs
+        row, inputs = snapshot.rows.get(each.bucket), each.current.inputs
         if row is None or row.inputs is None or inputs is None:
             continue
         if row.frozen or row.inputs.base != inputs.base:
@@ -49,21 +49,26 @@ def needs_recorded(snapshot: Snapshot, found: Sequence[Seen]) -> list[int]:
 
 
 def look(
-    snapshot: Snapshot, as_of: int, sights: Sights, found: Sequence[Seen], recorded: Recorded, now: int
+    snapshot: Snapshot,
+    as_of: int,
+    view_inputs: ViewInputs,
+    found: Sequence[BucketInputs],
+    recorded: Recorded,
+    now: int,
 ) -> Look:
     """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
     header = snapshot.header
-    marks = dict(_marks(snapshot, sights, found, recorded))
-    end, closed, recheck = sights.source_end(now), sights.closed(now), sights.recheck_at(now)
-    if end is not None and sights.base.unplaced:
+    marks = dict(_marks(snapshot, view_inputs, found, recorded))
+    end, closed, recheck = view_inputs.source_end(now), view_inputs.closed(now), view_inputs.recheck_at(now)
+    if end is not None and view_inputs.base.unplaced:
         # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
         # says less than there is to do, each look is a whole one.
         end, closed, recheck = min(end, header.watermark - 1), None, now
-    broken = tuple(line for _, line in sights.unusable()[:_MOST_BROKEN])
+    broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
-    unserved = _unserved(snapshot, marks, rules.complete(end, closed), sights.base.pending)
+    unserved = _unserved(snapshot, marks, rules.complete(end, closed), view_inputs.base.pending)
     return Look(
-        table_version=sights.version,
+        table_version=view_inputs.version,
         map_version=as_of,
         at=now,
         source_end=end,
@@ -97,12 +102,12 @@ def carried_out(snapshot: Snapshot, plan: Plan, now: int) -> Snapshot:
         # After all that is in the map: nobody has overtaken it.
         attempt = Attempt("imagined", header.version + 1, work.buckets)
         for planned in work.buckets:
-            row, sight = rows.get(planned.bucket), Sight(planned.inputs)
+            row, current = rows.get(planned.bucket), CurrentInputs(planned.inputs)
             made = (
-                rules.revert(row, header, sight)
+                rules.revert(row, header, current)
                 if work.operation is Due.REVERT
                 else rules.decide(
-                    row, header, attempt, planned, Staged(0, 0, 0), sight, None, collected=False, now=now
+                    row, header, attempt, planned, Staged(0, 0, 0), current, None, collected=False, now=now
                 ).row
             )
             if made is not None:
@@ -152,12 +157,12 @@ def _vacant(snapshot: Snapshot) -> int:
 
 
 def _marks(
-    snapshot: Snapshot, sights: Sights, found: Sequence[Seen], recorded: Recorded
+    snapshot: Snapshot, view_inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
 ) -> Iterator[tuple[int, Mark]]:
     for each in found:
         row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
-        seen = sights.with_recorded(each, before) if sights.view.freezes else each
-        inputs = seen.sight.inputs
-        if inputs is not None and rules.differs(row, snapshot.header, seen.bucket, seen.sight):
-            why = reason(row, inputs, difference(before, sights.segments(seen)))
-            yield seen.bucket, Mark(why, seen.sight)
+        seen = view_inputs.with_recorded(each, before) if view_inputs.view.freezes else each
+        inputs = seen.current.inputs
+        if inputs is not None and rules.differs(row, snapshot.header, seen.bucket, seen.current):
+            why = reason(row, inputs, difference(before, view_inputs.segments(seen)))
+            yield seen.bucket, Mark(why, seen.current)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mv_assets.state import rules
-from mv_assets.state.model import SCHEMA_OF, Fingerprint, Inputs, Segment, Sight
+from mv_assets.state.model import SCHEMA_OF, CurrentInputs, Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.reach import next_end, source_end, sweep
@@ -17,16 +17,16 @@ _HOLDS = "; which buckets its rows belong to is not known, so the watermark stay
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One bucket: its sight, the places of its segments in the base's listing, and which can't be read."""
+class BucketInputs:
+    """One bucket: its current, the places of its segments in the base's listing, and which can't be read."""
 
     bucket: int
-    sight: Sight
+    current: CurrentInputs
     members: tuple[int, ...]
     errors: tuple[str, ...] = ()
 
 
-class Sights:
+class ViewInputs:
     """A view's inputs as they were listed."""
 
     def __init__(self, view: View, base: Listing, dimensions: Mapping[str, Listing]) -> None:
@@ -47,7 +47,7 @@ class Sights:
         """Says that all of these inputs are the same as at another time."""
         return version_of(self.base.version, {name: d.version for name, d in self.dimensions.items()})
 
-    def over(self, first: int, end: int) -> Iterator[Seen]:
+    def over(self, first: int, end: int) -> Iterator[BucketInputs]:
         """The buckets that overlap `[first, end)`, in order."""
         pending = _Stretches(self.base.pending)
         closed, through = self.closed(self.base.at), self.base.complete_through
@@ -57,10 +57,10 @@ class Sights:
             known = through + 1 if through is not None and stop == closed else stop
             waits_for = pending.between(reach.bucket, known)
             inputs = Inputs(reach.fingerprint, self.view.definition, self._others)
-            sight = Sight(inputs) if waits_for is None else Sight(None, waits_for)
-            yield Seen(reach.bucket, sight, reach.members, self._errors_among(reach.members))
+            current = CurrentInputs(inputs) if waits_for is None else CurrentInputs(None, waits_for)
+            yield BucketInputs(reach.bucket, current, reach.members, self._errors_among(reach.members))
 
-    def segments(self, seen: Seen) -> list[Segment]:
+    def segments(self, seen: BucketInputs) -> list[Segment]:
         return [self.base.segment(at) for at in seen.members]
 
     def source_end(self, now: int) -> int | None:
@@ -95,17 +95,17 @@ class Sights:
         found = sorted(self.broken(), key=lambda each: (each[0], each[1].name))
         return [(file, f"{table}: {file}{'' if file.ranged else _HOLDS}") for table, file in found]
 
-    def with_recorded(self, seen: Seen, recorded: Sequence[Segment]) -> Seen:
+    def with_recorded(self, seen: BucketInputs, recorded: Sequence[Segment]) -> BucketInputs:
         """For a view that freezes: which recorded segments are gone, and whether the rest is equal.
 
         A file that moved out of the bucket is not gone: it was changed.
         """
-        if seen.sight.inputs is None:
+        if seen.current.inputs is None:
             return seen
         missing = tuple(sorted(s.name for s in recorded if s.name not in self._listed))
         rest = fingerprint(s for s in recorded if s.name in self._listed)
-        equal = bool(missing) and rest == seen.sight.inputs.base
-        return replace(seen, sight=replace(seen.sight, missing=missing, rest_equal=equal))
+        equal = bool(missing) and rest == seen.current.inputs.base
+        return replace(seen, current=replace(seen.current, missing=missing, rest_equal=equal))
 
     def dimensions_changed(self, now: int, within: int) -> tuple[int, ...]:
         """When files of the dimensions changed, as far as that is not longer ago."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mv_assets.plan import planner
 from mv_assets.observe.additions import Addition
-from mv_assets.plan.planner import (Limits, Plan, Situation)
-from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.plan import planner
+from mv_assets.plan.planner import Limits, Plan, Situation
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Header, Snapshot
 from mv_assets.views.view import View
@@ -19,8 +19,8 @@ class News:
     """What a look saw and what it left in the map."""
 
     snapshot: Snapshot
-    sights: Sights
-    seen: Mapping[int, Seen]
+    view_inputs: ViewInputs
+    seen: Mapping[int, BucketInputs]
     # Generations that are being staged.
     alive: frozenset[str]
     # By bucket, files that can be merged into its rows.
@@ -60,15 +60,15 @@ class Outlook:
         if self.news is None:
             return Plan(self.header.version)
         news = self.news
-        recent = news.sights.dimensions_changed(self.at, self.limits.settle_at_most)
+        recent = news.view_inputs.dimensions_changed(self.at, self.limits.settle_at_most)
         situation = Situation(
             snapshot=news.snapshot,
             seen=news.seen,
-            base=news.sights.base,
+            base=news.view_inputs.base,
             limits=self.limits,
             now=self.at,
             source_end=self._source_end,
-            cap=news.sights.cap(self.at),
+            cap=news.view_inputs.cap(self.at),
             alive=news.alive,
             dimensions_changed=recent,
             additions=news.additions,
@@ -83,4 +83,4 @@ class Outlook:
 
     @property
     def _source_end(self) -> int | None:
-        return self.header.source_end if self.news is None else self.news.sights.source_end(self.at)
+        return self.header.source_end if self.news is None else self.news.view_inputs.source_end(self.at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mv_assets.observe.inputs import (Seen, Sights)
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.state.model import SecondLook
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
@@ -19,7 +19,7 @@ class SecondLooks:
 
     def __init__(
         self,
-        before: Sights,
+        before: ViewInputs,
         tables: Mapping[str, Table],
         store: Store,
         clock: Callable[[], int],
@@ -31,8 +31,8 @@ class SecondLooks:
         self._store = store
         self._clock = clock
 
-    def look(self, seen: Mapping[int, Seen]) -> SecondLook:
-        """Sights of some buckets, and which file of which changed."""
+    def look(self, seen: Mapping[int, BucketInputs]) -> SecondLook:
+        """ViewInputs of some buckets, and which file of which changed."""
         now, found = self._now(), seen
         if now is not self._before:
             first, end = min(seen), self._view.buckets.next(max(seen))
@@ -42,15 +42,15 @@ class SecondLooks:
             recorded = self._store.recorded(self._view.name, found)
             found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
         changed = {} if now is self._before else dict(self._changed(now, seen))
-        return SecondLook({bucket: each.sight for bucket, each in found.items()}, changed)
+        return SecondLook({bucket: each.current for bucket, each in found.items()}, changed)
 
-    def _now(self) -> Sights:
+    def _now(self) -> ViewInputs:
         """The inputs now; those of the last look if nothing at all has changed since."""
         last = self._last
         base = self._listing(last.base)
         dimensions = {name: self._listing(listed) for name, listed in last.dimensions.items()}
         if base is not last.base or any(dimensions[name] is not last.dimensions[name] for name in dimensions):
-            self._last = Sights(self._view, base, dimensions)
+            self._last = ViewInputs(self._view, base, dimensions)
         return self._last
 
     def _listing(self, last: Listing) -> Listing:
@@ -61,7 +61,7 @@ class SecondLooks:
             return upstream.listing_of(self._store.snapshot(name), self._clock())
         return relisted(self._tables[name], last)
 
-    def _changed(self, now: Sights, seen: Mapping[int, Seen]) -> Iterator[tuple[int, str]]:
+    def _changed(self, now: ViewInputs, seen: Mapping[int, BucketInputs]) -> Iterator[tuple[int, str]]:
         """Buckets of which a file that was read is not the listed one any more."""
         gone = replaced(self._before.base, now.base)
         joined = [

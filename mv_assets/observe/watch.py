@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from mv_assets.errors import MvError
-from mv_assets.observe import (consistency, additions as merging)
-from mv_assets.plan import planner
-from mv_assets.views.bounds import check_start
-from mv_assets.observe.maps import (ImaginedMaps, Maps)
+from mv_assets.observe import additions as merging
+from mv_assets.observe import consistency
 from mv_assets.observe.additions import Addition
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.plan.planner import (Limits, Plan)
-from mv_assets.observe.inputs import (Seen, Sights, version_of)
+from mv_assets.observe.inputs import BucketInputs, ViewInputs, version_of
+from mv_assets.observe.maps import ImaginedMaps, Maps
+from mv_assets.observe.observation import News, Outlook
+from mv_assets.plan import planner
+from mv_assets.plan.planner import Limits, Plan
 from mv_assets.state import health, rules
 from mv_assets.state.model import Pulse, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
+from mv_assets.views.bounds import check_start
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
@@ -94,44 +95,50 @@ class Watch:
         snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
-        sights = Sights(view, base, dimensions)
-        end = planner.horizon(snapshot, limits, sights.cap(now), now, named)
-        seen = {each.bucket: each for each in sights.over(snapshot.header.start, end)}
-        snapshot = health.looked(self._look(view, snapshot, pulse.header.version, sights, seen, now))
+        view_inputs = ViewInputs(view, base, dimensions)
+        end = planner.horizon(snapshot, limits, view_inputs.cap(now), now, named)
+        seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
+        snapshot = health.looked(self._look(view, snapshot, pulse.header.version, view_inputs, seen, now))
         self._snapshots[view.name] = snapshot
         if view.freezes:
-            seen = self._with_recorded(view, snapshot, sights, seen)
-        news = News(snapshot, sights, seen, alive, self._additions(view, snapshot, sights, seen))
-        broken = tuple(line for _, line in sights.unusable())
+            seen = self._with_recorded(view, snapshot, view_inputs, seen)
+        news = News(snapshot, view_inputs, seen, alive, self._additions(view, snapshot, view_inputs, seen))
+        broken = tuple(line for _, line in view_inputs.unusable())
         return Outlook(view, snapshot.header, limits, now, news, broken, named)
 
     def _look(
-        self, view: View, snapshot: Snapshot, as_of: int, sights: Sights, seen: Mapping[int, Seen], now: int
+        self,
+        view: View,
+        snapshot: Snapshot,
+        as_of: int,
+        view_inputs: ViewInputs,
+        seen: Mapping[int, BucketInputs],
+        now: int,
     ) -> Snapshot:
         found = consistency.differing(snapshot, seen.values(), as_of)
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        look = consistency.look(snapshot, as_of, sights, found, recorded, now)
+        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
 
     def _with_recorded(
-        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
-    ) -> dict[int, Seen]:
+        self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, seen: Mapping[int, BucketInputs]
+    ) -> dict[int, BucketInputs]:
         """A frozen bucket waits for its files: a plan must know which of them are gone."""
         header = snapshot.header
         stale = [b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE]
         recorded = self._maps.recorded(view.name, stale)
-        known = {b: sights.with_recorded(seen[b], recorded.get(b, ())) for b in stale if b in seen}
+        known = {b: view_inputs.with_recorded(seen[b], recorded.get(b, ())) for b in stale if b in seen}
         return {**seen, **known}
 
     def _additions(
-        self, view: View, snapshot: Snapshot, sights: Sights, seen: Mapping[int, Seen]
+        self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, seen: Mapping[int, BucketInputs]
     ) -> dict[int, Addition]:
         table = self._catalog.tables.get(view.declared.base)
         if view.merging is None or getattr(table, "reader", "files") != "files":
             return {}
-        recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen, sights.base))
+        recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen, view_inputs.base))
         found = {
-            bucket: merging.addition(snapshot.rows[bucket], seen[bucket], segments, sights.base)
+            bucket: merging.addition(snapshot.rows[bucket], seen[bucket], segments, view_inputs.base)
             for bucket, segments in recorded.items()
         }
         return {bucket: each for bucket, each in found.items() if each is not None}

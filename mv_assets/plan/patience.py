@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mv_assets.plan.planner import (Limits, Waiting)
+from mv_assets.plan.planner import Limits, Waiting
 
 
 class Patience:

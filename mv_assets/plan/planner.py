@@ -9,7 +9,7 @@ from itertools import chain
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.observe import additions as merging
 from mv_assets.observe.additions import Addition
-from mv_assets.observe.inputs import Seen
+from mv_assets.observe.inputs import BucketInputs
 from mv_assets.state import rules
 from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Pulse, Snapshot
 from mv_assets.state.rules import Due, Standing
@@ -104,7 +104,7 @@ class Situation:
     """All that a plan is made from."""
 
     snapshot: Snapshot
-    seen: Mapping[int, Seen]
+    seen: Mapping[int, BucketInputs]
     base: Listing
     limits: Limits
     now: int
@@ -197,21 +197,21 @@ class _Ready:
     alone: bool
 
 
-def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | None:
+def _decide(situation: Situation, seen: BucketInputs) -> _Ready | Waiting | Failing | None:
     header, bucket = situation.snapshot.header, seen.bucket
     row = situation.snapshot.rows.get(bucket)
     latest = cutoff(situation.limits, situation.cap, situation.now)
-    due = rules.due(row, header, bucket, seen.sight, header.start if latest is None else latest)
+    due = rules.due(row, header, bucket, seen.current, header.start if latest is None else latest)
     if due is Due.NOTHING and row is None and bucket in situation.named:
         hindrance = _hindrance(situation, seen)
         if hindrance is not None:
             return Waiting(bucket, hindrance)
         due = Due.APPEND
-    if due is Due.NOTHING and (row is None or seen.sight.inputs is not None):
+    if due is Due.NOTHING and (row is None or seen.current.inputs is not None):
         return None
-    if due in (Due.NOTHING, Due.WAIT) or seen.sight.inputs is None:
+    if due in (Due.NOTHING, Due.WAIT) or seen.current.inputs is None:
         return Waiting(bucket, _waits_for(seen))
-    planned = Planned(bucket, None if row is None else row.token, seen.sight.inputs)
+    planned = Planned(bucket, None if row is None else row.token, seen.current.inputs)
     if due is Due.REVERT:
         return _Ready(due, planned, (), "inputs turned out equal", alone=False)
     record = situation.snapshot.attempts.get(bucket)
@@ -229,11 +229,11 @@ def _decide(situation: Situation, seen: Seen) -> _Ready | Waiting | Failing | No
     return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
 
 
-def _hindrance(situation: Situation, seen: Seen) -> str | None:
+def _hindrance(situation: Situation, seen: BucketInputs) -> str | None:
     """Why a bucket that is not due can't be computed even for a person who asks for it."""
     if seen.bucket > situation.now:
         return "it lies in the future"
-    if seen.sight.inputs is None:
+    if seen.current.inputs is None:
         return _waits_for(seen)
     if seen.members:
         return None
@@ -242,7 +242,7 @@ def _hindrance(situation: Situation, seen: Seen) -> str | None:
     return f"{base} has no rows of it yet: {why}"
 
 
-def _settled_at(situation: Situation, row: PartitionRow | None, seen: Seen) -> int:
+def _settled_at(situation: Situation, row: PartitionRow | None, seen: BucketInputs) -> int:
     """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
     now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
     ahead = situation.base.behind(now)
@@ -326,12 +326,12 @@ def _reason(row: PartitionRow | None, header: Header) -> str:
     return row.reason or "stale"
 
 
-def _waits_for(seen: Seen) -> str:
-    if seen.sight.missing:
-        missing = seen.sight.missing
+def _waits_for(seen: BucketInputs) -> str:
+    if seen.current.missing:
+        missing = seen.current.missing
         names = ", ".join(missing[:3])
         return f"frozen: {len(missing)} of its files are gone ({names}); restore them, or drop the view"
-    return f"waits for {seen.sight.waiting_for}"
+    return f"waits for {seen.current.waiting_for}"
 
 
 def _held_back(record: AttemptRecord, standing: Standing) -> str:

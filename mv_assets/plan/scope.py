@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
-from mv_assets.views.bounds import (check_extension, check_range, check_start)
 from mv_assets.state.manager import PartitionManager
+from mv_assets.views.bounds import check_extension, check_range, check_start
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 

@@ -12,17 +12,17 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.clock import clock
-from mv_assets.spark.connect import (is_client, new_session)
-from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.session import Engine
-from mv_assets.errors import QueryRefused, Refused
 from mv_assets.config import Spark
 from mv_assets.config.values import duration_of
+from mv_assets.errors import QueryRefused, Refused
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.execute.planner import UTC
 from mv_assets.query.match.statement import statement_of
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.run.opened import open_project
+from mv_assets.spark.connect import is_client, new_session
+from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.session import Engine
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, open_state

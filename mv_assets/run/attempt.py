@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mv_assets.errors import StateError
 from mv_assets.run.opened import OpenProject
-from mv_assets.run.warehouse import (Contents, new_generation)
+from mv_assets.run.warehouse import Contents, new_generation
 from mv_assets.state.model import Attempt, Declaration, Planned, SecondLook, Segment, Staged
 from mv_assets.state.rules import Decision
 

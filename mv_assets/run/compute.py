@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
+from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.observe.additions import together
 from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.files import (quoted, spark_path)
-from mv_assets.spark.merging import (mergeable, merged)
+from mv_assets.spark.files import quoted, spark_path
+from mv_assets.spark.merging import mergeable, merged
 from mv_assets.spark.readers import Reader
 from mv_assets.spark.sizing import size
 from mv_assets.spark.stored import StoredReader
-from mv_assets.spark.windows import (bucket_of, within)
-from mv_assets.errors import JobFailed, Unreadable
-from mv_assets.observe.additions import together
+from mv_assets.spark.windows import bucket_of, within
 from mv_assets.spark_sql.merging import Merging
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn

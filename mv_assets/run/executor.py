@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mv_assets.errors import MvError
+from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.second_look import SecondLooks
+from mv_assets.plan.planner import Failing, Plan, Work
 from mv_assets.run.attempt import OpenAttempt
 from mv_assets.run.opened import OpenProject
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.plan.planner import (Failing, Plan, Work)
 from mv_assets.run.result import Result
-from mv_assets.observe.second_look import SecondLooks
-from mv_assets.run.staging import (Staging, Stops)
+from mv_assets.run.staging import Staging, Stops
 from mv_assets.state.model import Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
@@ -46,7 +46,7 @@ def _carried_out(
     project: OpenProject, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
 ) -> Iterator[tuple[Work, list[Result]]]:
     stops = Stops()
-    second_looks = project.second_looks(news.sights)
+    second_looks = project.second_looks(news.view_inputs)
     for work in plan.work:
         begins(view, work)
         if work.operation is Due.REVERT:
@@ -65,9 +65,9 @@ def _carried_out(
 
 def _revert(project: OpenProject, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
-    view, buckets = news.sights.view.declaration, [planned.bucket for planned in work.buckets]
+    view, buckets = news.view_inputs.view.declaration, [planned.bucket for planned in work.buckets]
     second_look = second_looks.look({bucket: news.seen[bucket] for bucket in buckets})
-    reverted = project.manager.revert(view, second_look.sights)
+    reverted = project.manager.revert(view, second_look.current_inputs)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 
 

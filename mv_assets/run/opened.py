@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mv_assets.spark.session import Engine
-from mv_assets.observe.maps import (Maps, StoredMaps)
+from mv_assets.observe.inputs import ViewInputs
+from mv_assets.observe.maps import Maps, StoredMaps
 from mv_assets.observe.second_look import SecondLooks
-from mv_assets.observe.inputs import Sights
+from mv_assets.observe.watch import Observer, Watch
 from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
-from mv_assets.observe.watch import (Observer, Watch)
+from mv_assets.spark.session import Engine
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.registry import Registry
@@ -55,7 +55,7 @@ class OpenProject:
         maps = maps or StoredMaps(self.store, self.manager)
         return Watch(self.catalog, self.tables, maps, self.clock, observer)
 
-    def second_looks(self, before: Sights) -> SecondLooks:
+    def second_looks(self, before: ViewInputs) -> SecondLooks:
         return SecondLooks(before, self.tables, self.store, self.clock)
 
 

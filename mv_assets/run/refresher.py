@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
+from mv_assets.observe.observation import Outlook
+from mv_assets.observe.watch import Observer
 from mv_assets.plan import planner
+from mv_assets.plan.patience import Patience
+from mv_assets.plan.planner import Plan, Waiting, Work
+from mv_assets.plan.scope import Scope
 from mv_assets.run.executor import carry_out
 from mv_assets.run.opened import OpenProject
-from mv_assets.observe.observation import Outlook
-from mv_assets.plan.patience import Patience
-from mv_assets.plan.planner import (Plan, Waiting, Work)
 from mv_assets.run.result import Result
-from mv_assets.plan.scope import Scope
-from mv_assets.observe.watch import Observer
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
@@ -158,7 +158,7 @@ class Refresher:
         if outlook.news is None or work.operation in (Due.REVERT, Due.DELETE):
             return 0
         members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
-        return planner.to_read(outlook.news.sights.base, members, work.additions)
+        return planner.to_read(outlook.news.view_inputs.base, members, work.additions)
 
     def _may_try(self, view: View, bucket: int) -> bool:
         return self._tries[view.name, bucket] < _TRIES

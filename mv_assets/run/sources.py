@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from mv_assets.errors import EngineUnavailable, JobFailed
+from mv_assets.observe.additions import Addition
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.run.compute import Base, Computation, Dimension
+from mv_assets.run.warehouse import Warehouse
 from mv_assets.spark.arrow import by_arrow as read_by_arrow
 from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.readers import (Reader, reader_of)
+from mv_assets.spark.readers import Reader, reader_of
 from mv_assets.spark.stored import StoredReader
-from mv_assets.errors import EngineUnavailable, JobFailed
-from mv_assets.run.compute import (Base, Computation, Dimension)
-from mv_assets.observe.additions import Addition
-from mv_assets.observe.inputs import (Seen, Sights)
-from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import PartitionRow
 from mv_assets.state.store import Store
@@ -39,8 +39,8 @@ class Sources:
         self,
         held: ExitStack,
         spark: SparkSession,
-        sights: Sights,
-        seen: Mapping[int, Seen],
+        view_inputs: ViewInputs,
+        seen: Mapping[int, BucketInputs],
         merging: Mapping[int, tuple[PartitionRow, Addition]] | None = None,
         *,
         by_arrow: bool = False,
@@ -54,15 +54,15 @@ class Sources:
             Unreadable: it can't be read by Arrow.
 
         """
-        view, names = sights.view, sights.base.names
+        view, names = view_inputs.view, view_inputs.base.names
         files = {bucket: [names[at] for at in each.members] for bucket, each in seen.items()}
-        sizes = {names[at]: sights.base.sizes[at] for each in seen.values() for at in each.members}
-        time, reader = self._base(held, spark, view, sights.base, list(seen), by_arrow=by_arrow)
+        sizes = {names[at]: view_inputs.base.sizes[at] for each in seen.values() for at in each.members}
+        time, reader = self._base(held, spark, view, view_inputs.base, list(seen), by_arrow=by_arrow)
         added = {bucket: [names[at] for at in each.added] for bucket, (_, each) in (merging or {}).items()}
         stored = self._merged(held, spark, view, [row for row, _ in merging.values()]) if merging else None
-        base = Base(sights.base.table, time, reader, files, sizes, added, stored)
-        held.push(_Forgetting(spark, (base.name, *sights.dimensions)).exit)
-        return Computation(spark, view, base, self._dimensions(spark, sights, by_arrow=by_arrow))
+        base = Base(view_inputs.base.table, time, reader, files, sizes, added, stored)
+        held.push(_Forgetting(spark, (base.name, *view_inputs.dimensions)).exit)
+        return Computation(spark, view, base, self._dimensions(spark, view_inputs, by_arrow=by_arrow))
 
     def stored(
         self,
@@ -124,9 +124,11 @@ class Sources:
         found.learn(list(keyed))
         return found
 
-    def _dimensions(self, spark: SparkSession, sights: Sights, *, by_arrow: bool) -> Iterator[Dimension]:
-        for name, listing in sights.dimensions.items():
-            reader = self._table(spark, listing, sights.view, by_arrow=by_arrow)
+    def _dimensions(
+        self, spark: SparkSession, view_inputs: ViewInputs, *, by_arrow: bool
+    ) -> Iterator[Dimension]:
+        for name, listing in view_inputs.dimensions.items():
+            reader = self._table(spark, listing, view_inputs.view, by_arrow=by_arrow)
             yield Dimension(name, reader, listing.names, sum(listing.sizes))
 
 

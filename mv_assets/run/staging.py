@@ -9,17 +9,17 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.spark.failures import spark_errors
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
-from mv_assets.run.attempt import (Compute, OpenAttempt)
-from mv_assets.run.compute import (Alike, Computation)
-from mv_assets.run.opened import OpenProject
+from mv_assets.observe.inputs import BucketInputs
 from mv_assets.observe.observation import News
-from mv_assets.plan.planner import Work
-from mv_assets.run.result import (Result, not_reached)
 from mv_assets.observe.second_look import SecondLooks
-from mv_assets.observe.inputs import Seen
+from mv_assets.plan.planner import Work
+from mv_assets.run.attempt import Compute, OpenAttempt
+from mv_assets.run.compute import Alike, Computation
+from mv_assets.run.opened import OpenProject
+from mv_assets.run.result import Result, not_reached
 from mv_assets.run.warehouse import Contents
+from mv_assets.spark.failures import spark_errors
 from mv_assets.state.model import Outcome, SecondLook
 
 
@@ -49,7 +49,7 @@ class Staging:
         self, project: OpenProject, news: News, second_looks: SecondLooks, version: int, work: Work
     ) -> None:
         self._project = project
-        self._view = news.sights.view
+        self._view = news.view_inputs.view
         self._news = news
         self._version = version
         self._operation = work.operation
@@ -111,13 +111,13 @@ class Staging:
             not_reached(bucket, self._operation, error) for bucket in self._planned if bucket not in known
         ]
 
-    def _compute(self, full: dict[int, Seen]) -> None:
+    def _compute(self, full: dict[int, BucketInputs]) -> None:
         with ExitStack() as held:
             spark = held.enter_context(self._project.engine.session())
             try:
                 with spark_errors():
                     computation = self._project.sources.computation(
-                        held, spark, self._news.sights, full, self._merging
+                        held, spark, self._news.view_inputs, full, self._merging
                     )
                     groups = computation.groups(list(full))
             except JobFailed as failed:
@@ -149,7 +149,7 @@ class Staging:
             return
         attempt = self._register(buckets)
         try:
-            attempt.stage(compute, lambda bucket: self._news.sights.segments(self._news.seen[bucket]))
+            attempt.stage(compute, lambda bucket: self._news.view_inputs.segments(self._news.seen[bucket]))
         except EngineUnavailable as gone:
             # Perhaps these buckets were too much for it: what killed its process runs alone next time.
             lost = EngineLost(self._view.name, buckets, gone.why)
@@ -221,13 +221,13 @@ class Staging:
     def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
         """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""
         second_look, found = self._look_again(buckets), dict[int, Result]()
-        for bucket, sight in second_look.sights.items():
+        for bucket, current in second_look.current_inputs.items():
             outcome, why = Outcome.SOURCE_CHANGED, None
-            if sight.inputs is None:
-                outcome, why = Outcome.WAITING, f"waits for {sight.waiting_for}"
+            if current.inputs is None:
+                outcome, why = Outcome.WAITING, f"waits for {current.waiting_for}"
             elif bucket in second_look.changed:
                 why = f"{second_look.changed[bucket]} changed while it was read"
-            elif sight.inputs != self._planned[bucket].inputs:
+            elif current.inputs != self._planned[bucket].inputs:
                 why = "the base table changed while it was read"
             if why is not None:
                 found[bucket] = Result(bucket, self._operation, outcome, reason=why)

@@ -10,14 +10,14 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.errors import EngineUnavailable, MvError
+from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.watch import Observer
+from mv_assets.plan.patience import Patience
+from mv_assets.plan.planner import Plan, Waiting
 from mv_assets.run import executor
 from mv_assets.run.opened import OpenProject
-from mv_assets.observe.observation import (News, Outlook)
-from mv_assets.plan.patience import Patience
-from mv_assets.plan.planner import (Plan, Waiting)
-from mv_assets.run.result import (Result, not_reached)
-from mv_assets.run.staging import (Staging, Stops)
-from mv_assets.observe.watch import Observer
+from mv_assets.run.result import Result, not_reached
+from mv_assets.run.staging import Staging, Stops
 from mv_assets.state import rules
 from mv_assets.state.model import Doing, Outcome, State
 from mv_assets.state.rules import Due
@@ -147,7 +147,7 @@ class TwoStepRefresh:
 
     def _stage(self, news: News, plan: Plan) -> None:
         """Stage work by work; what Spark did not get to, as it went away, says so."""
-        project, looks = self._project, self._project.second_looks(news.sights)
+        project, looks = self._project, self._project.second_looks(news.view_inputs)
         gone: MvError | None = None
         stops = Stops()
         for work in plan.work:

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from mv_assets.errors import Unreadable
 from mv_assets.spark.columns import Open
 from mv_assets.spark.readers import Reader
-from mv_assets.errors import Unreadable
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.footer import in_old_calendar
 from mv_assets.tables.iceberg import IcebergFiles

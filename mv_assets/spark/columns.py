@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.files import (Held, Part)
-from mv_assets.spark.types import widest
 from mv_assets.errors import JobFailed, Unreadable
+from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.files import Held, Part
+from mv_assets.spark.types import widest
 from mv_assets.tables.lakehouse import short
 from mv_assets.tables.types import types_in
 from mv_assets.wording import printable

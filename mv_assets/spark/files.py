@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from mv_assets.spark.sizing import (list_at_once, read_whole_columns)
-from mv_assets.spark.types import completed
 from mv_assets.errors import Unreadable
+from mv_assets.spark.sizing import list_at_once, read_whole_columns
+from mv_assets.spark.types import completed
 from mv_assets.wording import printable
 
 if TYPE_CHECKING:

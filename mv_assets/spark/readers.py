@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, NullType, StructField, StructType
 
-from mv_assets.spark.columns import (Holding, Open, Types, by_footers, by_table, merged, parts)
-from mv_assets.spark.failures import condition_of
-from mv_assets.spark.files import (frame, quoted)
 from mv_assets.errors import Unreadable
+from mv_assets.spark.columns import Holding, Open, Types, by_footers, by_table, merged, parts
+from mv_assets.spark.failures import condition_of
+from mv_assets.spark.files import frame, quoted
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table

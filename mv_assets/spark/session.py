@@ -10,12 +10,12 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from mv_assets.spark.connect import (close, is_client, new_session)
-from mv_assets.spark.failures import (in_short, spark_errors)
+from mv_assets.config import Spark
+from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
+from mv_assets.spark.connect import close, is_client, new_session
+from mv_assets.spark.failures import in_short, spark_errors
 from mv_assets.spark.sizing import PER_JOB
 from mv_assets.spark.starting import start
-from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
-from mv_assets.config import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mv_assets.spark.interrupts import (deferred, listening)
-from mv_assets.spark.proxies import (LOCAL, direct)
-from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.config import Spark
 from mv_assets.config.values import connect_address
+from mv_assets.errors import EngineUnavailable, NoJava
+from mv_assets.spark.interrupts import deferred, listening
+from mv_assets.spark.proxies import LOCAL, direct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

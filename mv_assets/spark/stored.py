@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from mv_assets.errors import Unreadable
 from mv_assets.spark.arrow import ArrowReader
 from mv_assets.spark.columns import Open
 from mv_assets.spark.files import union
-from mv_assets.spark.readers import (FolderReader, Reader)
-from mv_assets.errors import Unreadable
+from mv_assets.spark.readers import FolderReader, Reader
 from mv_assets.state.model import BUCKET, DataFile, PartitionRow
 from mv_assets.tables.listing import Details, Listing
 

@@ -1,4 +1,4 @@
-"""Which column a name means: the relations in sight of one SELECT, and those around it."""
+"""Which column a name means: the relations in current of one SELECT, and those around it."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     Attempt,
     Copied,
+    CurrentInputs,
     DataFile,
     Declaration,
     Generation,
@@ -21,7 +22,6 @@ from mv_assets.state.model import (
     Operation,
     PartitionRow,
     SecondLook,
-    Sight,
     Staged,
 )
 from mv_assets.state.retry import Profile, Retry
@@ -135,14 +135,16 @@ class PartitionManager:
 
         return self._write(view, "force", step)
 
-    def revert(self, view: Declaration, sights: Mapping[int, Sight]) -> list[int]:
+    def revert(self, view: Declaration, current_inputs: Mapping[int, CurrentInputs]) -> list[int]:
         """Undo false alarms: STALE buckets whose inputs all turned out equal."""
-        if not sights:
+        if not current_inputs:
             return []
 
         def step(tx: MapWriter, before: Header) -> list[int]:
-            rows = tx.rows(sights)
-            reverted = changes({b: rules.revert(rows.get(b), before, sight) for b, sight in sights.items()})
+            rows = tx.rows(current_inputs)
+            reverted = changes(
+                {b: rules.revert(rows.get(b), before, current) for b, current in current_inputs.items()}
+            )
             if reverted:
                 tx.end_attempts(reverted)
                 write_rows(tx, self._log, before, before, rows, reverted.values(), Operation.REVERT)
@@ -232,7 +234,7 @@ class PartitionManager:
                     attempt,
                     planned,
                     staged[planned.bucket],
-                    second_look.sights[planned.bucket],
+                    second_look.current_inputs[planned.bucket],
                     second_look.changed.get(planned.bucket),
                     collected=collected,
                     now=now,

@@ -193,7 +193,7 @@ class PartitionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class CurrentInputs:
     """What a look saw of one bucket.
 
     `inputs` is None while an upstream bucket is pending; `waiting_for` then says which. `missing` are
@@ -212,7 +212,7 @@ class Mark:
     """A bucket that no longer matches, why, and what the look saw (None: mark it whatever is there)."""
 
     reason: str
-    sight: Sight | None = None
+    current: CurrentInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +300,9 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class SecondLook:
-    """What is there after staging: a sight a bucket, and for buckets whose files changed, which one did."""
+    """What is there after staging: a current a bucket, and for buckets whose files changed, which one did."""
 
-    sights: Mapping[int, Sight]
+    current_inputs: Mapping[int, CurrentInputs]
     changed: Mapping[int, str] = field(default_factory=dict)
 
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
-from mv_assets.errors import UnknownView
 from mv_assets.config import StateDatabase
+from mv_assets.errors import UnknownView
 from mv_assets.state import codec, schema, statements
 from mv_assets.state.database import Database
 from mv_assets.state.map_reader import MapReader, chunks

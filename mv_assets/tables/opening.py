@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mv_assets.config import (DeltaTable, IcebergTable, ParquetTable)
+from mv_assets.config import DeltaTable, IcebergTable, ParquetTable
 from mv_assets.state.database import Database
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.fingerprint import hashed

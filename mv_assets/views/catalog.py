@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError
 from pathlib import Path
 
+from mv_assets.config import Draft, MaterializedView, Project, Table, in_order, read
 from mv_assets.errors import Mistake, NotDeclared
-from mv_assets.config import (Draft, MaterializedView, Project, Table, in_order, read)
 from mv_assets.spark_sql.scope import Source
 from mv_assets.views.admission import ViewSql, analyse
 from mv_assets.views.view import View, definition_of, may_find_by_id, unseen

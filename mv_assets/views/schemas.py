@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mv_assets.errors import Mistake, MvError
 from mv_assets.config import Table
 from mv_assets.config.checks import suggestion
+from mv_assets.errors import Mistake, MvError
 from mv_assets.spark_sql.scope import Source
 from mv_assets.tables.opening import open_table
 from mv_assets.tables.types import INTEGERS, TIMES

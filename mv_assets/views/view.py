@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mv_assets.buckets import Buckets
-from mv_assets.config import (MaterializedView, Table)
+from mv_assets.config import MaterializedView, Table
 from mv_assets.spark_sql.merging import Merging
 from mv_assets.spark_sql.scope import Source
 from mv_assets.state import health

@@ -11,7 +11,7 @@ import pytest
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
 from mv_assets.config import MaterializedView
 from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import (Limits, nothing_due)
+from mv_assets.plan.planner import Limits, nothing_due
 from mv_assets.state import health, rules
 from mv_assets.state.model import _SEAL, Operation
 from mv_assets_tests.lake import HOURLY, Lake, day, through, view, works

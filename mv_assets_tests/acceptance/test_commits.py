@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import Fenced
-from mv_assets.run.refresher import Report
 from mv_assets.plan.scope import Scope
+from mv_assets.run.refresher import Report
 from mv_assets.run.warehouse import Contents
 from mv_assets.state.model import State
 from mv_assets.state.registry import Registry

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from mv_assets.errors import Fenced, MvError, TableUnreadable
 from mv_assets.config import MaterializedView
+from mv_assets.errors import Fenced, MvError, TableUnreadable
 from mv_assets.observe import consistency
 from mv_assets.observe.observation import Outlook
 from mv_assets.state.model import EMPTY, Outcome
@@ -113,7 +113,7 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
 def test_57_a_file_without_a_readable_time_range_is_named_and_nothing_is_guessed(filled: Lake) -> None:
     (filled.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
     outlook = filled.look()
-    assert [broken.name for _, broken in news_of(outlook).sights.broken()] == ["noise.parquet"]
+    assert [broken.name for _, broken in news_of(outlook).view_inputs.broken()] == ["noise.parquet"]
     assert filled.states(0, 1, 2, 3) == "VVVV"
 
 

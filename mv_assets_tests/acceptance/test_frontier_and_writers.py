@@ -44,12 +44,12 @@ def test_40_number_5_missing_holds_w_in_2000_completion_orders() -> None:
 
 def _append(header: Header, rows: dict[int, PartitionRow], table: BaseTable, bucket: int) -> Header:
     """What the commit of one bucket does to the map, without a database."""
-    sight = see(table.files, view(), bucket)
-    assert sight.inputs is not None
-    planned = Planned(bucket, None, sight.inputs)
+    current = see(table.files, view(), bucket)
+    assert current.inputs is not None
+    planned = Planned(bucket, None, current.inputs)
     attempt = Attempt("g", header.version, (planned,))
     decision = rules.decide(
-        None, header, attempt, planned, Staged(1, 1, 1), sight, None, collected=False, now=0
+        None, header, attempt, planned, Staged(1, 1, 1), current, None, collected=False, now=0
     )
     assert decision.row is not None
     rows[bucket] = decision.row
@@ -140,7 +140,7 @@ def test_46_an_old_bucket_below_w_is_repaired_and_w_stays(deployment: Deployment
     after = deployment.row(2)
     assert before is not None
     assert after is not None
-    assert (after.state, after.inputs) == (State.VALID, deployment.sight(2 * DAY).inputs)
+    assert (after.state, after.inputs) == (State.VALID, deployment.current(2 * DAY).inputs)
     assert after.content != before.content
     assert deployment.watermark == 5
 
@@ -243,7 +243,7 @@ def test_48_of_two_writers_with_old_and_new_input_the_new_remains_in_all_interle
             (old.step if first else next(steps))()
         row = deployment.row(day)
         assert row is not None, order
-        assert (row.state, row.inputs) == (State.VALID, deployment.sight(day * DAY).inputs), order
+        assert (row.state, row.inputs) == (State.VALID, deployment.current(day * DAY).inputs), order
         assert new.outcomes == {day: Outcome.COMMITTED}, order
     assert deployment.watermark == len(orders)
     with deployment.untouched():

@@ -39,7 +39,7 @@ def test_82_a_file_rewritten_and_restored_while_it_was_read_does_not_become_vali
     deployment.table.day("a", 2, 0)
     work = deployment.stage(work)
     deployment.table.restore("a", listed)
-    assert deployment.sight(0).inputs == work.attempt.work[0].inputs
+    assert deployment.current(0).inputs == work.attempt.work[0].inputs
     with deployment.untouched():
         assert deployment.commit(work) == {0: Outcome.SOURCE_CHANGED}
     assert deployment.planned() == {0: rules.Due.APPEND}
@@ -85,8 +85,8 @@ def test_85_a_changed_dimension_is_refreshed_once_and_never_reverted(deployment:
     deployment.dimensions["zones"] = Fingerprint(1, 2)
     assert deployment.look() == [0, 1]
     with deployment.untouched():
-        sights = {day * DAY: deployment.sight(day * DAY) for day in (0, 1)}
-        assert deployment.manager.revert(deployment.declaration, sights) == []
+        current_inputs = {day * DAY: deployment.current(day * DAY) for day in (0, 1)}
+        assert deployment.manager.revert(deployment.declaration, current_inputs) == []
     assert deployment.planned() == {0: rules.Due.OVERWRITE, 1: rules.Due.OVERWRITE}
     deployment.converge()
     with deployment.untouched():
@@ -272,7 +272,7 @@ def _is_fenced_from_everything(deployment: Deployment) -> None:
     with pytest.raises(Fenced):
         manager.mark_stale(declared, {0: Mark("difference")})
     with pytest.raises(Fenced):
-        manager.revert(declared, {0: deployment.sight(0)})
+        manager.revert(declared, {0: deployment.current(0)})
     with pytest.raises(Fenced):
         manager.force(declared, [0], "a person")
     with pytest.raises(Fenced):
@@ -396,7 +396,7 @@ def test_96_while_upstream_is_stale_downstream_is_not_emptied(deployment: Deploy
     deployment.table.remove("f1")
     with deployment.untouched():
         # The tables' end went back as well, and a look must not take that for emptiness.
-        deployment.manager.mark_stale(deployment.declaration, {0: Mark("gone", deployment.sight(0))})
+        deployment.manager.mark_stale(deployment.declaration, {0: Mark("gone", deployment.current(0))})
         assert deployment.commit(work) == {1: Outcome.WAITING}
     assert deployment.row(0) == before
     assert deployment.planned() == {1: rules.Due.WAIT}

@@ -13,7 +13,7 @@ from mv_assets.buckets import HOUR, MINUTE
 from mv_assets.defs.requests import askings
 from mv_assets.errors import GaveUp
 from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import (Limits, nothing_due)
+from mv_assets.plan.planner import Limits, nothing_due
 from mv_assets.state import rules
 from mv_assets.state.model import Attempt, State
 from mv_assets.state.rules import Due
@@ -194,7 +194,7 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     made.days(0)
     made.write("again.parquet", [day(0)])
     outlook = made.look()
-    first, changed = made.clock(), news_of(outlook).sights.base.changed
+    first, changed = made.clock(), news_of(outlook).view_inputs.base.changed
     changed[:] = array("q", [first, first + 19_000])
     assert works(later(outlook, first + 19_999).plan()) == []
     assert works(later(outlook, first + 20_000).plan()) == [("APPEND", [0])]
@@ -238,7 +238,7 @@ def replaced_every_5_minutes(
         for name, times in replaced.items():
             made.write(name, times, value=77 + minute)
         outlook = made.look()
-        base = news_of(outlook).sights.base
+        base = news_of(outlook).view_inputs.base
         base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
         if works(outlook.plan()):
             found[minute] = works(outlook.plan())
@@ -287,7 +287,7 @@ def test_a_forced_mark_is_planned_though_nothing_changed_and_says_who_wanted_it(
 
 def later(outlook: Outlook, now: int) -> Outlook:
     """The same files, looked at later."""
-    news_of(outlook).sights.base.at = now
+    news_of(outlook).view_inputs.base.at = now
     return replace(outlook, at=now)
 
 

@@ -31,8 +31,8 @@ def test_27_without_a_known_source_end_there_is_no_append_and_w_stays(deployment
     deployment.table.put("ahead", 1, deployment.clock.now + 1, deployment.clock.now + DAY)
     deployment.look()
     assert deployment.header().source_end is None
-    sight = deployment.sight(0)
-    assert rules.due(None, deployment.header(), 0, sight, cutoff=DAY) is rules.Due.NOTHING
+    current = deployment.current(0)
+    assert rules.due(None, deployment.header(), 0, current, cutoff=DAY) is rules.Due.NOTHING
     assert deployment.planned() == {}
     deployment.refresh(0)
     assert deployment.watermark == 0
@@ -65,7 +65,7 @@ def test_30_with_data_ahead_of_the_buffer_the_clock_wins(deployment: Deployment)
     header, now, buffer = deployment.header(), 5 * DAY + HOUR, 2 * HOUR
     assert header.source_end == 10 * DAY - 1
     cutoff = min(now - buffer, header.source_end + 1)
-    due = [rules.due(None, header, day * DAY, deployment.sight(day * DAY), cutoff) for day in range(6)]
+    due = [rules.due(None, header, day * DAY, deployment.current(day * DAY), cutoff) for day in range(6)]
     assert due == [rules.Due.APPEND] * 4 + [rules.Due.NOTHING] * 2
 
 

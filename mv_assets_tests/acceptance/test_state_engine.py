@@ -7,12 +7,12 @@ from threading import Barrier
 import pytest
 from sqlalchemy import delete
 
-from mv_assets.errors import Fenced, GaveUp, UnknownView
 from mv_assets.config import StateDatabase
+from mv_assets.errors import Fenced, GaveUp, UnknownView
 from mv_assets.state import rules, schema
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import EMPTY, Mark, Operation, Outcome, SecondLook, Sight, State
+from mv_assets.state.model import EMPTY, CurrentInputs, Mark, Operation, Outcome, SecondLook, State
 from mv_assets.state.registry import Registry
 from mv_assets.state.retry import Profile
 from mv_assets.state.store import Store, open_state
@@ -123,7 +123,7 @@ def test_06_overwrite_has_new_inputs_and_time_and_leaves_w(deployment: Deploymen
     row = deployment.row(0)
     assert row is not None
     assert (row.state, row.operation) == (State.VALID, Operation.OVERWRITE)
-    assert (row.inputs, row.refreshed_at) == (deployment.sight(0).inputs, deployment.clock.now)
+    assert (row.inputs, row.refreshed_at) == (deployment.current(0).inputs, deployment.clock.now)
     assert deployment.watermark == 2
 
 
@@ -212,9 +212,9 @@ def test_11_revert_keeps_inputs_and_time_and_is_a_no_op_elsewhere(deployment: De
     before = deployment.row(0)
     deployment.manager.mark_stale(deployment.declaration, {0: Mark("false alarm")})
     deployment.clock.now += 1
-    sights = {day * DAY: deployment.sight(day * DAY) for day in (0, 1, 5)}
+    current_inputs = {day * DAY: deployment.current(day * DAY) for day in (0, 1, 5)}
     with deployment.one_write():
-        assert deployment.manager.revert(deployment.declaration, sights) == [0]
+        assert deployment.manager.revert(deployment.declaration, current_inputs) == [0]
     after = deployment.row(0)
     assert before is not None
     assert after is not None
@@ -226,15 +226,15 @@ def test_11_revert_keeps_inputs_and_time_and_is_a_no_op_elsewhere(deployment: De
         before.content,
     )
     with deployment.untouched():
-        assert deployment.manager.revert(deployment.declaration, sights) == []
+        assert deployment.manager.revert(deployment.declaration, current_inputs) == []
 
 
 def test_11_revert_mark_and_fail_of_a_view_that_nobody_declared_do_nothing(deployment: Deployment) -> None:
     deployment.fill(0)
     deployment.table.day("f1", 1, 1)
-    unknown, work, sights = view(name="nobody"), deployment.begin(1), {0: deployment.sight(0)}
+    unknown, work, current_inputs = view(name="nobody"), deployment.begin(1), {0: deployment.current(0)}
     with deployment.untouched():
-        assert deployment.manager.revert(unknown, sights) == []
+        assert deployment.manager.revert(unknown, current_inputs) == []
         assert deployment.manager.mark_stale(unknown, {0: Mark("late")}) == []
         assert deployment.manager.fail(unknown, work.attempt, {DAY: "damaged"}) == []
     assert (deployment.store.views(), deployment.sleeps) == (["v"], [])
@@ -251,8 +251,8 @@ def test_11_revert_needs_all_inputs_equal_and_data(deployment: Deployment) -> No
     deployment.table.day("f0", 2, 0)
     deployment.look()
     with deployment.untouched():
-        sights = {day * DAY: deployment.sight(day * DAY) for day in (0, 1)}
-        assert deployment.manager.revert(deployment.declaration, sights) == []
+        current_inputs = {day * DAY: deployment.current(day * DAY) for day in (0, 1)}
+        assert deployment.manager.revert(deployment.declaration, current_inputs) == []
 
 
 def test_12_mark_stale_is_one_write_that_flips_valid_and_synthesises_vacant_below_w(
@@ -338,7 +338,7 @@ def test_16_a_spent_budget_is_an_error_that_names_view_and_operation(
     call: dict[str, Callable[[], object]] = {
         "commit": lambda: deployment.commit(work),
         "mark_stale": lambda: manager.mark_stale(declared, {0: Mark("alarm")}),
-        "revert": lambda: manager.revert(declared, {0: deployment.sight(0)}),
+        "revert": lambda: manager.revert(declared, {0: deployment.current(0)}),
     }
     deployment.sleeps.clear()
     with deployment.untouched():
@@ -357,7 +357,7 @@ def test_16_the_budgets_are_128_tries_for_commits_and_8_for_reverts(deployment: 
             deployment.manager.mark_stale(deployment.declaration, {0: Mark("alarm")})
         critical = len(failed)
         with pytest.raises(GaveUp):
-            deployment.manager.revert(deployment.declaration, {0: Sight(None)})
+            deployment.manager.revert(deployment.declaration, {0: CurrentInputs(None)})
     assert (critical, len(failed) - critical) == (128, 8)
     assert all(0.005 <= pause <= 0.025 for pause in deployment.sleeps[-7:])
 
@@ -402,7 +402,7 @@ def test_18_a_forced_mark_is_not_reverted_though_all_inputs_are_equal(deployment
     before = deployment.row(0)
     assert deployment.manager.force(deployment.declaration, [0], "look at it again") == [0]
     with deployment.untouched():
-        assert deployment.manager.revert(deployment.declaration, {0: deployment.sight(0)}) == []
+        assert deployment.manager.revert(deployment.declaration, {0: deployment.current(0)}) == []
     assert deployment.planned() == {0: rules.Due.OVERWRITE}
     deployment.converge()
     after = deployment.row(0)

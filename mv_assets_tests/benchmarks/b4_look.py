@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import HOUR
-from mv_assets.config import (MaterializedView, ParquetTable, Project)
+from mv_assets.config import MaterializedView, ParquetTable, Project
 from mv_assets.config.file import Draft
 from mv_assets.observe.maps import StoredMaps
 from mv_assets.observe.observation import Outlook
@@ -149,8 +149,8 @@ def _commit(manager: PartitionManager, outlook: Outlook) -> bool:
     for work in outlook.plan().work:
         attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
         manager.register(outlook.view.declaration, attempt)
-        staged = {b: Staged(1, 1, 1, tuple(news.sights.segments(news.seen[b]))) for b in attempt.buckets}
-        seen = SecondLook({b: news.seen[b].sight for b in attempt.buckets})
+        staged = {b: Staged(1, 1, 1, tuple(news.view_inputs.segments(news.seen[b]))) for b in attempt.buckets}
+        seen = SecondLook({b: news.seen[b].current for b in attempt.buckets})
         manager.commit(outlook.view.declaration, attempt, staged, partial(_same, seen))
     return True
 

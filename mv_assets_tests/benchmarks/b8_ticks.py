@@ -9,8 +9,8 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mv_assets.config import Draft, StateDatabase
 from mv_assets.defs import Deployment, definitions_of
-from mv_assets.config import (Draft, StateDatabase)
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks import b4_look
 from mv_assets_tests.benchmarks.figure import Figure

@@ -15,6 +15,7 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import (
     _SEAL,
     Attempt,
+    CurrentInputs,
     DataFile,
     Declaration,
     Event,
@@ -29,7 +30,6 @@ from mv_assets.state.model import (
     Planned,
     SecondLook,
     Segment,
-    Sight,
     Staged,
     State,
 )
@@ -88,7 +88,7 @@ class FilledView:
             operation,
             attempt,
             {bucket: Staged(1_000, 50_000, 900, segments)},
-            SecondLook({bucket: Sight(inputs)}),
+            SecondLook({bucket: CurrentInputs(inputs)}),
             [DataFile(f"{attempt.generation}/part-0.parquet", 50_000, 1_000)],
         )
 

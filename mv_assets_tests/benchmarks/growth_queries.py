@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.clock import clock
-from mv_assets.spark.session import Engine
-from mv_assets.config import (MaterializedView, ParquetTable, Project, Spark)
+from mv_assets.config import MaterializedView, ParquetTable, Project, Spark
 from mv_assets.config.file import Draft
 from mv_assets.query.execute.answer import Answers, Question
-from mv_assets.run.opened import (OpenProject, open_project)
+from mv_assets.run.opened import OpenProject, open_project
 from mv_assets.run.refresher import Refresher
+from mv_assets.spark.session import Engine
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import prepare

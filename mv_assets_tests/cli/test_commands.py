@@ -26,10 +26,10 @@ from mv_assets.clock import clock
 from mv_assets.errors import TableUnreadable
 from mv_assets.observe.maps import StoredMaps
 from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import Work
 from mv_assets.observe.watch import Watch
+from mv_assets.plan.planner import Work
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, DataFile, Doing, SecondLook, Sight, Staged
+from mv_assets.state.model import Attempt, CurrentInputs, DataFile, Doing, SecondLook, Staged
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
@@ -159,8 +159,8 @@ class Driver:
         outlook = self.outlook(name)
         for work in outlook.plan().work:
             if work.operation is Due.REVERT:
-                sights = {planned.bucket: Sight(planned.inputs) for planned in work.buckets}
-                self.manager.revert(outlook.view.declaration, sights)
+                view_inputs = {planned.bucket: CurrentInputs(planned.inputs) for planned in work.buckets}
+                self.manager.revert(outlook.view.declaration, view_inputs)
             else:
                 self.commit(outlook, work)
 
@@ -173,8 +173,8 @@ class Driver:
         attempt = self.begin(outlook, work)
         news = news_of(outlook)
         seen = {bucket: news.seen[bucket] for bucket in attempt.buckets}
-        staged = {b: Staged(24, 100, 5, tuple(news.sights.segments(each))) for b, each in seen.items()}
-        look = SecondLook({bucket: each.sight for bucket, each in seen.items()})
+        staged = {b: Staged(24, 100, 5, tuple(news.view_inputs.segments(each))) for b, each in seen.items()}
+        look = SecondLook({bucket: each.current for bucket, each in seen.items()})
         files = [DataFile(f"{attempt.generation}/part-0.parquet", 100, 24)]
         self.manager.commit(outlook.view.declaration, attempt, staged, lambda: look, files)
 

@@ -33,6 +33,7 @@ from mv_assets.cli.serving.lock import locked
 from mv_assets.cli.serving.ports import free_port, listens
 from mv_assets.cli.serving.spark import spark_server
 from mv_assets.cli.session import Session
+from mv_assets.config import Spark
 from mv_assets.errors import (
     HomeInUse,
     HomeUnwritable,
@@ -41,7 +42,6 @@ from mv_assets.errors import (
     RunsUnreadable,
     SettingRefused,
 )
-from mv_assets.config import Spark
 from mv_assets_tests.dev import PATIENCE_S, UP, dev
 from mv_assets_tests.security.listening import listening
 

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from mv_assets.cli import looking
-from mv_assets.errors import EngineUnavailable
 from mv_assets.config import Spark
+from mv_assets.errors import EngineUnavailable
 
 
 @pytest.mark.parametrize(

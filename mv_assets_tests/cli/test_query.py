@@ -31,8 +31,8 @@ from mv_assets.cli.printing import rows as printed
 from mv_assets.cli.printing.formats import FORMATS
 from mv_assets.cli.printing.output import opened
 from mv_assets.cli.printing.rows import Rows, values_of
-from mv_assets.spark.session import Engine
 from mv_assets.errors import JobFailed, OutputUnwritable
+from mv_assets.spark.session import Engine
 from mv_assets_tests.cli.commands import Commands
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

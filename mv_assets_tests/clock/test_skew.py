@@ -13,9 +13,9 @@ from mv_assets.buckets import HOUR
 from mv_assets.cli import main
 from mv_assets.cli.session import Session
 from mv_assets.clock import clock
-from mv_assets.defs.deployment import Deployment as Dagster
 from mv_assets.config import Project
 from mv_assets.config.file import Draft
+from mv_assets.defs.deployment import Deployment as Dagster
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import EMPTY, Attempt, Inputs, Planned
 from mv_assets.state.rules import retry_delay

@@ -11,14 +11,14 @@ import pytest
 
 from mv_assets.buckets import HOUR
 from mv_assets.errors import LeaseExpired
+from mv_assets.plan.planner import Work
 from mv_assets.query.route.eligibility import Eligibility, Freshness
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.run.attempt import OpenAttempt
-from mv_assets.plan.planner import Work
-from mv_assets.run.refresher import (Refresher, Unwatched)
+from mv_assets.run.refresher import Refresher, Unwatched
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.run.warehouse import Contents
-from mv_assets.state.model import Outcome, SecondLook, Sight
+from mv_assets.state.model import CurrentInputs, Outcome, SecondLook
 from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
 from mv_assets_tests.clock.conftest import Machine, Machines
@@ -39,7 +39,7 @@ def test_a_commit_is_the_same_whatever_the_clock_did_since_its_plan(machine: Mac
     made.days(0, 1)
     outlook = made.look()
 
-    def sights_now() -> Mapping[int, Sight]:
+    def sights_now() -> Mapping[int, CurrentInputs]:
         made.later(step)
         return sights_of(made.dry())
 
@@ -174,7 +174,7 @@ def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_cloc
     made.later(-HOUR)
     made.write("never-rests.parquet", [day(0)])
     outlook = made.look(whole=True)
-    listing, now = news_of(outlook).sights.base, made.clock.now
+    listing, now = news_of(outlook).view_inputs.base, made.clock.now
     listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
     listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
     assert works(outlook.plan()) == [("OVERWRITE", [0])]

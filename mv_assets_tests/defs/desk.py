@@ -11,8 +11,8 @@ import dagster as dg
 from dagster import DagsterInstance, ExecuteInProcessResult
 from dagster_pyspark import LazyPySparkResource
 
+from mv_assets.config import Draft, StateDatabase
 from mv_assets.defs import Deployment, definitions_of
-from mv_assets.config import (Draft, StateDatabase)
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery

@@ -12,8 +12,8 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.test_utils import create_run_for_test
 
 from mv_assets.buckets import DAY, HOUR, MINUTE
-from mv_assets.errors import TableUnreadable
 from mv_assets.config.file import Draft
+from mv_assets.errors import TableUnreadable
 from mv_assets.state.model import Attempt
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import prepare

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dagster as dg
 
 from mv_assets.buckets import DAY
-from mv_assets.defs.projection import _known
-from mv_assets.config import (ParquetTable, Project)
+from mv_assets.config import ParquetTable, Project
 from mv_assets.config.file import Draft
+from mv_assets.defs.projection import _known
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.lake import view
 

@@ -10,11 +10,11 @@ from dagster import AssetSpec
 
 from mv_assets.buckets import DAY, iso
 from mv_assets.clock import clock
+from mv_assets.config import MaterializedView, Project, Spark
+from mv_assets.config.models import FORMATS
 from mv_assets.demo import Demo, project_file
 from mv_assets.demo.files import files_in
 from mv_assets.errors import HomeUnwritable, ProjectNotNamed
-from mv_assets.config import (MaterializedView, Project, Spark)
-from mv_assets.config.models import FORMATS
 from mv_assets.views.catalog import load
 
 CHECKOUT = Path(__file__).parents[2]

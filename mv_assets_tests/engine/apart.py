@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mv_assets.spark.session import Engine
 from mv_assets.errors import EngineUnavailable
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
 from mv_assets_tests.engine.works import Works, daily, moment, rows_at

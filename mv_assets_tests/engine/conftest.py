@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mv_assets.spark.session import Engine
 from mv_assets.config import MaterializedView
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests.engine.works import Works
 from mv_assets_tests.lake import view

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mv_assets.spark.comparing import (Compared, compared)
+from mv_assets.spark.comparing import Compared, compared
 from mv_assets.spark.session import Engine
 from mv_assets.state.model import BUCKET
 

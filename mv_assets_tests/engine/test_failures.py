@@ -10,10 +10,10 @@ from typing import NoReturn
 import pyarrow as pa
 import pytest
 
-from mv_assets.spark.failures import (in_short, spark_errors)
-from mv_assets.spark.session import Engine
-from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.config import Spark
+from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
+from mv_assets.spark.failures import in_short, spark_errors
+from mv_assets.spark.session import Engine
 from mv_assets_tests.engine import apart
 from mv_assets_tests.engine.works import Works, daily, rows_at
 from mv_assets_tests.lake import view

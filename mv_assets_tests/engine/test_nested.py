@@ -12,12 +12,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import LongType, StringType
 
-from mv_assets.spark import files
 from mv_assets.config import MaterializedView
-from mv_assets.query.execute.answer import Answers, Question
-from mv_assets.query.route.eligibility import Freshness
 from mv_assets.maintain.audit import audit
 from mv_assets.maintain.recomputation import Finding
+from mv_assets.query.execute.answer import Answers, Question
+from mv_assets.query.route.eligibility import Freshness
+from mv_assets.spark import files
 from mv_assets.views import view as definitions
 from mv_assets_tests.engine import nested
 from mv_assets_tests.engine.works import Works, daily

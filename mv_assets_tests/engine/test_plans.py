@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mv_assets.spark.connect import is_client
 from mv_assets.spark.session import Engine
-from mv_assets.spark.sizing import (PER_JOB, size)
+from mv_assets.spark.sizing import PER_JOB, size
 from mv_assets_tests.engine.works import Works, rows_at
 from mv_assets_tests.lake import news_of, view
 
@@ -36,7 +36,7 @@ def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
     """How all days are computed."""
     news = news_of(lake.look())
     with ExitStack() as held:
-        computation = lake.open().sources.computation(held, spark, news.sights, news.seen)
+        computation = lake.open().sources.computation(held, spark, news.view_inputs, news.seen)
         [alike] = computation.groups(list(news.seen)).alike
         spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
         with redirect_stdout(StringIO()) as said:

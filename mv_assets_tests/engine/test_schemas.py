@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.maintain.audit import audit
+from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
 from mv_assets_tests.lake import day, view
@@ -191,7 +191,7 @@ def test_a_dimension_that_mixes_types_fails_every_bucket_by_its_files(works: Mak
     assert news is not None
     with ExitStack() as held, project.engine.session() as spark:
         # An audit asks too, and has no attempt to fail.
-        computation = project.sources.computation(held, spark, news.sights, news.seen)
+        computation = project.sources.computation(held, spark, news.view_inputs, news.seen)
         assert computation.groups(list(news.seen)).failing == dict.fromkeys(news.seen, said)
 
 
@@ -313,7 +313,7 @@ def test_of_many_columns_only_the_used_are_read(works: Make) -> None:
     project, news = lake.open(), lake.look(whole=True).news
     assert news is not None
     with ExitStack() as held, project.engine.session() as spark:
-        computation = project.sources.computation(held, spark, news.sights, news.seen)
+        computation = project.sources.computation(held, spark, news.view_inputs, news.seen)
         [alike] = computation.groups([0]).alike
         assert alike.schema.names == ["at", "c7"]
         with redirect_stdout(io.StringIO()) as plan:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mv_assets.cli.serving.spark import spark_server
-from mv_assets.spark import starting
-from mv_assets.spark.starting import (REMOTE, start, unstarted)
-from mv_assets.errors import EngineUnavailable, NoJava
 from mv_assets.config import Spark
+from mv_assets.errors import EngineUnavailable, NoJava
+from mv_assets.spark import starting
+from mv_assets.spark.starting import REMOTE, start, unstarted
 
 INSTALL = "; install Java 17 or newer, or set JAVA_HOME"
 TOO_OLD = (

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.config import (MaterializedView, Project)
+from mv_assets.config import MaterializedView, Project
 from mv_assets.config.file import Draft
 from mv_assets.config.models import FORMATS
 from mv_assets.plan.scope import Scope

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mv_assets.buckets import DAY
-from mv_assets.errors import MvError
 from mv_assets.config import MaterializedView
+from mv_assets.errors import MvError
 from mv_assets.maintain.audit import audit
 from mv_assets.plan.scope import prepare
 from mv_assets.state import health

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mv_assets.errors import Mistake, ProjectError
-from mv_assets.config import (DeltaTable, IcebergTable, ParquetTable, Project, StateDatabase, declare, read)
+from mv_assets.config import DeltaTable, IcebergTable, ParquetTable, Project, StateDatabase, declare, read
 from mv_assets.config.values import connect_address
+from mv_assets.errors import Mistake, ProjectError
 
 TRIPS = "  - {name: trips, path: data/trips, time_column: pickup_at}\n"
 ZONES = "  - {name: zones, path: data/zones}\n"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mv_assets import MaterializedView, ParquetTable, build_definitions
 from mv_assets.buckets import Buckets
-from mv_assets.defs.partitions import partitions_of
-from mv_assets.config.reserved import (_OF_JOBS, CHECKS, NAMES, is_owner)
+from mv_assets.config.reserved import _OF_JOBS, CHECKS, NAMES, is_owner
 from mv_assets.config.values import _start
+from mv_assets.defs.partitions import partitions_of
 
 FIRST, LAST = "1001-01-01", "9998-12-31"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, iso
-from mv_assets.config.values import (BucketWidth, Duration, Name, Start, Text)
+from mv_assets.config.values import BucketWidth, Duration, Name, Start, Text
 
 WRONG_TYPES: list[Any] = [None, True, 5, 2.5, [], {}, b"1d", date(2024, 1, 1)]
 

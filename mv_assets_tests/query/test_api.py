@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 import mv_assets
 from mv_assets.clock import clock
-from mv_assets.spark.session import Engine
 from mv_assets.errors import QueryRefused, Refused
 from mv_assets.run.opened import open_project
 from mv_assets.run.refresher import Refresher
+from mv_assets.spark.session import Engine
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import load

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import parse_one
 
-from mv_assets.spark.session import Engine
-from mv_assets.errors import JobFailed, QueryRefused
 from mv_assets.config import Spark
+from mv_assets.errors import JobFailed, QueryRefused
 from mv_assets.query.execute.answer import Answer, Answers, Question
 from mv_assets.query.route.eligibility import Freshness
+from mv_assets.spark.session import Engine
 from mv_assets.spark_sql.canonical import NotPlain, expanded
 from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source

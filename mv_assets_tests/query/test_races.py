@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from mv_assets.buckets import DAY
-from mv_assets.spark.session import Engine
 from mv_assets.errors import LeaseExpired, MvError, SourceMoving
+from mv_assets.maintain.garbage import Garbage
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.maintain.garbage import Garbage
 from mv_assets.run.warehouse import Warehouse
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import EPOCH, day, view

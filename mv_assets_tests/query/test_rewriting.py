@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from mv_assets.buckets import DAY
-from mv_assets.config import (MaterializedView, ParquetTable, Project)
+from mv_assets.config import MaterializedView, ParquetTable, Project
 from mv_assets.config.file import Draft
 from mv_assets.query.match.clock import without_clock
 from mv_assets.query.match.matching import Match, match

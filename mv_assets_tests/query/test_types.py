@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mv_assets.spark.session import Engine
 from mv_assets.config import Spark
+from mv_assets.spark.session import Engine
 from mv_assets_tests.lake import view
 from mv_assets_tests.query.test_found import Make, asked, put
 from mv_assets_tests.query.test_found import unchecked as unchecked  # noqa: PLC0414 - a fixture

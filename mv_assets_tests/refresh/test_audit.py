@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mv_assets.spark import arrow
 from mv_assets.errors import NotInForce, WarehouseUnusable
 from mv_assets.maintain import second_reading as rereading
 from mv_assets.maintain.audit import audit
 from mv_assets.maintain.recomputation import Finding
+from mv_assets.spark import arrow
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Progress, unobserved
 from mv_assets_tests.lake import HOURLY, day, through, view

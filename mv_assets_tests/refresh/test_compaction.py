@@ -14,8 +14,9 @@ import pytest
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import Miscounted, WarehouseUnusable
-from mv_assets.maintain import (compaction, copies as copying)
-from mv_assets.maintain.copies import (copyable, portions, shape_of)
+from mv_assets.maintain import compaction
+from mv_assets.maintain import copies as copying
+from mv_assets.maintain.copies import copyable, portions, shape_of
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import BUCKET, GenerationState, State

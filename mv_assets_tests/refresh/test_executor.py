@@ -11,7 +11,7 @@ import pytest
 from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
 from mv_assets.observe.observation import Outlook
 from mv_assets.state import rules
-from mv_assets.state.model import EMPTY, AttemptRecord, Inputs, Sight, State
+from mv_assets.state.model import EMPTY, AttemptRecord, CurrentInputs, Inputs, State
 from mv_assets.state.registry import Registry
 from mv_assets.state.rules import Standing
 from mv_assets_tests.lake import day, sights_of, view, works
@@ -32,7 +32,7 @@ def test_a_commit_of_what_froze_meanwhile_is_refused_though_the_table_is_as_it_w
     [work] = peer.plan().work
     seen, mine = sights_of(peer), list[Outlook]()
 
-    def retention() -> dict[int, Sight]:
+    def retention() -> dict[int, CurrentInputs]:
         if not mine:
             lake.remove("day-0.parquet")
             # The peer was suspended for so long that nobody takes it for alive.

@@ -13,8 +13,8 @@ from pyarrow import fs
 
 from mv_assets.buckets import DAY
 from mv_assets.errors import WarehouseUnusable
-from mv_assets.run import warehouse
 from mv_assets.maintain.garbage import GcReport
+from mv_assets.run import warehouse
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state import registry
 from mv_assets.state.leases import Leases

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from mv_assets.buckets import DAY, HOUR
-from mv_assets.run.refresher import Report
 from mv_assets.plan.scope import Scope
+from mv_assets.run.refresher import Report
 from mv_assets.state.model import Attempt
 from mv_assets_tests.lake import day, through, view
 from mv_assets_tests.refresh.yard import Yard

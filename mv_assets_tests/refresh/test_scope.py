@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mv_assets.errors import BucketError
-from mv_assets.config import (ParquetTable, Project)
+from mv_assets.config import ParquetTable, Project
 from mv_assets.config.file import Draft
+from mv_assets.errors import BucketError
+from mv_assets.plan.scope import Scope, between
 from mv_assets.views import bounds
-from mv_assets.plan.scope import (Scope, between)
 from mv_assets.views.catalog import prepare
 from mv_assets.views.view import View
 from mv_assets_tests.lake import view

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
-from mv_assets.maintain.garbage import (Garbage, GcReport)
+from mv_assets.maintain.garbage import Garbage, GcReport
 from mv_assets.run.opened import OpenProject
-from mv_assets.run.warehouse import (Warehouse, new_generation)
+from mv_assets.run.warehouse import Warehouse, new_generation
 from mv_assets.state.model import Attempt, Generation, PartitionRow
 from mv_assets_tests.duck import DuckEngine, DuckProject
 from mv_assets_tests.lake import day

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mv_assets.spark.session import Engine
-from mv_assets.errors import MvError
 from mv_assets.config import Spark
+from mv_assets.errors import MvError
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
 from mv_assets_tests.lake import day as moment

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mv_assets.cli import main
-from mv_assets.spark import session
-from mv_assets.run import (compute as computing, warehouse)
 from mv_assets.observe import second_look
+from mv_assets.run import compute as computing
+from mv_assets.run import warehouse
+from mv_assets.spark import session
 from mv_assets.state import manager, map_writer
 
 # Where a process may die: the class, its method, and whether that is still carried out.

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.config import MaterializedView
-from mv_assets.run.compute import (Alike, Computation)
 from mv_assets.plan.scope import Scope
+from mv_assets.run.compute import Alike, Computation
 from mv_assets_tests.lake import day, through, view
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery, by_bucket

@@ -18,10 +18,10 @@ from dagster_shared.serdes import serialize_value
 from sqlalchemy import make_url
 
 from mv_assets.cli import main
+from mv_assets.config import StateDatabase
 from mv_assets.defs import Deployment, definitions_of
 from mv_assets.defs.deployment import identity
 from mv_assets.errors import MvError
-from mv_assets.config import StateDatabase
 from mv_assets.views.catalog import load
 from mv_assets_tests.state.faults import dump
 

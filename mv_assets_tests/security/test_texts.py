@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import inspect
 
 from mv_assets.buckets import Buckets
-from mv_assets.spark.files import quoted
 from mv_assets.errors import BucketError, MvError
+from mv_assets.spark.files import quoted
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Declaration
 from mv_assets.state.store import Store

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text, update
 
-from mv_assets.errors import StateError, WarehouseUnusable
 from mv_assets.config.models import MaterializedView
+from mv_assets.errors import StateError, WarehouseUnusable
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state import schema
 from mv_assets_tests.lake import view

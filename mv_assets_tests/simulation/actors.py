@@ -77,9 +77,9 @@ def _plan(world: World, index: int, writer: Writer) -> Steps:
     if header.definition != writer.definition:
         yield "is fenced", world.with_actor(index, replace(writer, at="fenced"))
         return
-    sights = world.sights(writer.listed, writer.definition)
+    current_inputs = world.current_inputs(writer.listed, writer.definition)
     cutoff = rules.cap(header) or 0
-    due = {b: rules.due(snapshot.rows.get(b), header, b, s, cutoff) for b, s in sights.items()}
+    due = {b: rules.due(snapshot.rows.get(b), header, b, s, cutoff) for b, s in current_inputs.items()}
     if rules.Due.REVERT in due.values():
         yield "plans a revert", world.with_actor(index, replace(writer, at="reverting"))
     work = [b for b, d in due.items() if d in (rules.Due.APPEND, rules.Due.OVERWRITE, rules.Due.DELETE)]
@@ -88,7 +88,7 @@ def _plan(world: World, index: int, writer: Writer) -> Steps:
         return
     planned = []
     for bucket in work:
-        row, inputs = snapshot.rows.get(bucket), sights[bucket].inputs
+        row, inputs = snapshot.rows.get(bucket), current_inputs[bucket].inputs
         assert inputs is not None
         planned.append(Planned(bucket, None if row is None else row.token, inputs))
     attempt = Attempt(f"{index}.{writer.runs}", header.version, tuple(planned))
@@ -100,8 +100,8 @@ def _plan(world: World, index: int, writer: Writer) -> Steps:
 def _revert(world: World, index: int, writer: Writer) -> Steps:
     engine = Engine(world)
     try:
-        sights = world.sights(writer.listed, writer.definition)
-        engine.manager.revert(world.view(writer.definition), sights)
+        current_inputs = world.current_inputs(writer.listed, writer.definition)
+        engine.manager.revert(world.view(writer.definition), current_inputs)
     except Fenced:
         yield "is fenced", world.with_actor(index, replace(writer, at="fenced"))
     else:
@@ -405,6 +405,8 @@ def _staged(writer: Writer) -> dict[int, Staged]:
 
 def _seen(world: World, writer: Writer) -> SecondLook:
     assert writer.attempt is not None
-    sights = {b: world.sight(writer.again, writer.definition, b) for b in writer.attempt.buckets}
+    current_inputs = {b: world.current(writer.again, writer.definition, b) for b in writer.attempt.buckets}
     view = world.view(writer.definition)
-    return second_look(dict(writer.again.files), writer.attempt, view, dict(writer.listed.files), sights)
+    return second_look(
+        dict(writer.again.files), writer.attempt, view, dict(writer.listed.files), current_inputs
+    )

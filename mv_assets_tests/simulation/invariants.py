@@ -139,7 +139,7 @@ def _check_transition(before: World, after: World, row: PartitionRow) -> None:
     if new is None or new == row:
         return
     if row.state is State.VALID and new.state is State.STALE and new.content == row.content and new.inputs:
-        differs = new.inputs != after.sight(after.base, new.inputs.definition, row.bucket).inputs
+        differs = new.inputs != after.current(after.base, new.inputs.definition, row.bucket).inputs
         if not (differs or new.forced or _looked_at_other(before, row) or _adopted(before, after)):
             raise Violation(f"4: bucket {row.bucket // DAY} matched and was made STALE")
 
@@ -159,15 +159,15 @@ def check_outcomes(
     """Rows agree with the second look, and what is reported as done is there."""
     for planned in attempt.work:
         fresh = decisions[planned.bucket].row
-        now = seen.sights[planned.bucket].inputs
+        now = seen.current_inputs[planned.bucket].inputs
         if fresh is not None and (fresh.state is State.VALID) != (fresh.inputs == now):
             raise Violation(f"1: bucket {planned.bucket // DAY} is {fresh.state} against its second look")
-        if fresh is not None and seen.sights[planned.bucket].missing:
+        if fresh is not None and seen.current_inputs[planned.bucket].missing:
             raise Violation(f"4: bucket {planned.bucket // DAY} was replaced while its files are missing")
         row, outcome = after.memory.rows.get(planned.bucket), decisions[planned.bucket].outcome
         done = outcome in (Outcome.COMMITTED, Outcome.REPLAY, Outcome.SUPERSEDED)
         held = None if row is None else row.inputs
-        if done and held not in (planned.inputs, seen.sights[planned.bucket].inputs):
+        if done and held not in (planned.inputs, seen.current_inputs[planned.bucket].inputs):
             raise Violation(
                 f"4: bucket {planned.bucket // DAY} was reported {outcome}, but nobody's data is there"
             )
@@ -199,13 +199,13 @@ def _round(world: World) -> World:
         engine.manager.look(view, world.look(base, view.definition, snapshot))
     world = world.evolve(memory=engine.memory)
     header, rows = world.memory.snapshot().header, world.memory.rows
-    sights = world.sights(base, view.definition)
+    current_inputs = world.current_inputs(base, view.definition)
     cutoff = rules.cap(header) or 0
-    due = {b: rules.due(rows.get(b), header, b, s, cutoff) for b, s in sights.items()}
-    engine.manager.revert(view, {b: sights[b] for b, d in due.items() if d is rules.Due.REVERT})
+    due = {b: rules.due(rows.get(b), header, b, s, cutoff) for b, s in current_inputs.items()}
+    engine.manager.revert(view, {b: current_inputs[b] for b, d in due.items() if d is rules.Due.REVERT})
     work = []
     for bucket, operation in due.items():
-        inputs, row = sights[bucket].inputs, rows.get(bucket)
+        inputs, row = current_inputs[bucket].inputs, rows.get(bucket)
         if operation in (rules.Due.APPEND, rules.Due.OVERWRITE, rules.Due.DELETE) and inputs is not None:
             work.append(Planned(bucket, None if row is None else row.token, inputs))
     if work:
@@ -215,19 +215,19 @@ def _round(world: World) -> World:
         here = segments(dict(base.files))
         staged = {b: Staged(1, 1, 1, tuple(overlapping(here, b, b + DAY))) for b in attempt.buckets}
         noted = {planned.bucket: planned.token for planned in work}
-        engine.manager.commit_once(view, attempt, staged, SecondLook(sights), noted)
+        engine.manager.commit_once(view, attempt, staged, SecondLook(current_inputs), noted)
     return replace(world, memory=engine.memory)
 
 
 def _check_matching(world: World) -> None:
     header, rows = world.memory.snapshot().header, world.memory.rows
-    sights = world.sights(world.base, header.definition)
-    for bucket, sight in sights.items():
+    current_inputs = world.current_inputs(world.base, header.definition)
+    for bucket, current in current_inputs.items():
         row, day = rows.get(bucket), bucket // DAY
-        if sight.inputs is None or (row is not None and row.frozen and sight.missing):
+        if current.inputs is None or (row is not None and row.frozen and current.missing):
             continue
         state = rules.effective_state(row, header)
-        if state is State.VALID and row is not None and row.inputs == sight.inputs:
+        if state is State.VALID and row is not None and row.inputs == current.inputs:
             continue
         if state is State.VACANT and not _reached(world, bucket):
             continue

@@ -42,13 +42,13 @@ def warm(
     """All buckets VALID, each in a generation of its own."""
     world = cold(actors, budget, buckets=buckets, freezes=freezes)
     view, here = world.view("d1"), segments(dict(world.base.files))
-    for bucket, sight in world.sights(world.base, "d1").items():
-        assert sight.inputs is not None
+    for bucket, current in world.current_inputs(world.base, "d1").items():
+        assert current.inputs is not None
         engine, read = Engine(world), tuple(overlapping(here, bucket, bucket + DAY))
-        planned = Planned(bucket, None, sight.inputs)
+        planned = Planned(bucket, None, current.inputs)
         attempt = Attempt(f"first {bucket // DAY}", world.memory.snapshot().header.version, (planned,))
         engine.manager.register(view, attempt)
-        seen, noted = SecondLook({bucket: sight}), {bucket: None}
+        seen, noted = SecondLook({bucket: current}), {bucket: None}
         engine.manager.commit_once(view, attempt, {bucket: Staged(1, 1, 1, read)}, seen, noted)
         data = tuple((segment.name, segment.crc) for segment in read)
         version = engine.memory.snapshot().header.version

@@ -14,6 +14,7 @@ from mv_assets.state.map_writer import MapWriter
 from mv_assets.state.model import (
     _SEAL,
     EMPTY,
+    CurrentInputs,
     Declaration,
     Fingerprint,
     Generation,
@@ -22,7 +23,6 @@ from mv_assets.state.model import (
     LookRecord,
     Outcome,
     PartitionRow,
-    Sight,
     State,
 )
 from mv_assets.state.registry import Registry
@@ -83,7 +83,7 @@ def _last_write_wins(patch: pytest.MonkeyPatch) -> None:
     def wrong(
         row: Any, header: Any, attempt: Any, planned: Any, staged: Any, *_: Any, now: int, **__: Any
     ) -> rules.Decision:
-        written = commit._with_data(row, header, attempt, planned, staged, current=True, now=now)
+        written = commit._with_data(row, header, attempt, planned, staged, up_to_date=True, now=now)
         return rules.Decision(Outcome.COMMITTED, None, written)
 
     _everywhere(patch, "decide", wrong)
@@ -127,10 +127,10 @@ def _delete_removes(patch: pytest.MonkeyPatch) -> None:
 def _base_only(patch: pytest.MonkeyPatch) -> None:
     right = marks.revert
 
-    def wrong(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
-        if row is not None and row.inputs is not None and sight.inputs is not None:
-            sight = replace(sight, inputs=replace(row.inputs, base=sight.inputs.base))
-        return right(row, header, sight)
+    def wrong(row: PartitionRow | None, header: Header, current: CurrentInputs) -> PartitionRow | None:
+        if row is not None and row.inputs is not None and current.inputs is not None:
+            current = replace(current, inputs=replace(row.inputs, base=current.inputs.base))
+        return right(row, header, current)
 
     _everywhere(patch, "revert", wrong, work)
 
@@ -296,8 +296,8 @@ def _zero_empty(patch: pytest.MonkeyPatch) -> None:
 def _forced_reverted(patch: pytest.MonkeyPatch) -> None:
     right = marks.revert
 
-    def wrong(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
-        return right(row and replace(row, forced=False, seal=_SEAL), header, sight)
+    def wrong(row: PartitionRow | None, header: Header, current: CurrentInputs) -> PartitionRow | None:
+        return right(row and replace(row, forced=False, seal=_SEAL), header, current)
 
     _everywhere(patch, "revert", wrong, work)
 
@@ -305,7 +305,7 @@ def _forced_reverted(patch: pytest.MonkeyPatch) -> None:
 @mutant("VALID whatever the second look saw")
 def _always_valid(patch: pytest.MonkeyPatch) -> None:
     right = commit._with_data
-    patch.setattr(commit, "_with_data", lambda *args, now, **_: right(*args, current=True, now=now))
+    patch.setattr(commit, "_with_data", lambda *args, now, **_: right(*args, up_to_date=True, now=now))
 
 
 @mutant("dimensions ignored at commit")
@@ -318,13 +318,13 @@ def _no_dimensions(patch: pytest.MonkeyPatch) -> None:
         attempt: Any,
         planned: Any,
         staged: Any,
-        sight: Sight,
+        current: CurrentInputs,
         *args: Any,
         **options: Any,
     ) -> rules.Decision:
-        if sight.inputs is not None:
-            sight = replace(sight, inputs=replace(sight.inputs, dimensions=planned.inputs.dimensions))
-        return right(row, header, attempt, planned, staged, sight, *args, **options)
+        if current.inputs is not None:
+            current = replace(current, inputs=replace(current.inputs, dimensions=planned.inputs.dimensions))
+        return right(row, header, attempt, planned, staged, current, *args, **options)
 
     _everywhere(patch, "decide", wrong)
 
@@ -349,10 +349,10 @@ def _thawed(patch: pytest.MonkeyPatch) -> None:
         attempt: Any,
         planned: Any,
         staged: Any,
-        sight: Sight,
+        current: CurrentInputs,
         *args: Any,
         **options: Any,
     ) -> rules.Decision:
-        return right(row, header, attempt, planned, staged, replace(sight, missing=()), *args, **options)
+        return right(row, header, attempt, planned, staged, replace(current, missing=()), *args, **options)
 
     _everywhere(patch, "decide", wrong)

@@ -138,8 +138,8 @@ class History(RuleBasedStateMachine):
     @rule()
     def false_alarms_are_reverted(self) -> None:
         due = self.current.due()
-        sights = {b: self.current.sight(b) for b, d in due.items() if d is rules.Due.REVERT}
-        self.current.manager.revert(self.current.declaration, sights)
+        current_inputs = {b: self.current.current(b) for b, d in due.items() if d is rules.Due.REVERT}
+        self.current.manager.revert(self.current.declaration, current_inputs)
 
     @rule(day=DAYS)
     def person_forces(self, day: int) -> None:
@@ -237,7 +237,7 @@ class History(RuleBasedStateMachine):
             if row is None and beyond:
                 continue
             assert row is not None
-            assert (row.state, row.inputs) == (State.VALID, self.current.sight(bucket).inputs)
+            assert (row.state, row.inputs) == (State.VALID, self.current.current(bucket).inputs)
 
 
 def _play(make: Callable[[], History], examples: int, steps: int) -> int:

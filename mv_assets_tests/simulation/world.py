@@ -11,7 +11,7 @@ from mv_assets.buckets import Buckets
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, Declaration, Fingerprint, Look, Mark, Sight, Snapshot
+from mv_assets.state.model import Attempt, CurrentInputs, Declaration, Fingerprint, Look, Mark, Snapshot
 from mv_assets.state.registry import Registry
 from mv_assets.state.retry import Profile, Retry
 from mv_assets_tests.modelled import DAY, File, marks_of, see, source_end
@@ -153,16 +153,20 @@ class World:
     def all_buckets(self) -> list[int]:
         return [day * DAY for day in range(self.buckets)]
 
-    def sight(self, base: Base, definition: str, bucket: int, memory: Memory | None = None) -> Sight:
+    def current(
+        self, base: Base, definition: str, bucket: int, memory: Memory | None = None
+    ) -> CurrentInputs:
         memory = memory or self.memory
         recorded = memory.segments.get(bucket) if self.freezes and bucket in memory.rows else None
         return _sight(base, definition, bucket, recorded)
 
-    def sights(self, base: Base, definition: str, memory: Memory | None = None) -> dict[int, Sight]:
-        return {bucket: self.sight(base, definition, bucket, memory) for bucket in self.all_buckets()}
+    def current_inputs(
+        self, base: Base, definition: str, memory: Memory | None = None
+    ) -> dict[int, CurrentInputs]:
+        return {bucket: self.current(base, definition, bucket, memory) for bucket in self.all_buckets()}
 
     def look(self, base: Base, definition: str, snapshot: Snapshot, memory: Memory | None = None) -> Look:
-        marks = marks_of(snapshot.rows, snapshot.header, self.sights(base, definition, memory))
+        marks = marks_of(snapshot.rows, snapshot.header, self.current_inputs(base, definition, memory))
         return self.looked(base, snapshot.header.version, marks)
 
     def looked(self, base: Base, version: int, marks: Mapping[int, Mark], *, closes: bool = True) -> Look:
@@ -224,7 +228,7 @@ def _inputs(attempt: Attempt) -> Hashable:
 
 
 @lru_cache(maxsize=100_000)
-def _sight(base: Base, definition: str, bucket: int, recorded: tuple[Any, ...] | None) -> Sight:
+def _sight(base: Base, definition: str, bucket: int, recorded: tuple[Any, ...] | None) -> CurrentInputs:
     declaration = Declaration(VIEW, definition, "1d", 0)
     return see(
         dict(base.files),

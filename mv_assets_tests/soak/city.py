@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from mv_assets.config import MaterializedView, Spark
 from mv_assets.demo import Demo
 from mv_assets.demo.feeder import advance, write_zones
-from mv_assets.spark.session import Engine
 from mv_assets.errors import MvError
-from mv_assets.config import (MaterializedView, Spark)
 from mv_assets.observe.maps import ImaginedMaps
 from mv_assets.observe.watch import Watch
+from mv_assets.spark.session import Engine
 from mv_assets.state.model import DataFile, Snapshot
 from mv_assets.state.store import Store
 from mv_assets.tables.opening import open_table

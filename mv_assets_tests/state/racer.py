@@ -140,7 +140,7 @@ def stir(me: Racer, course: Course, report: Report, chance: random.Random, conte
         me.shared.rewrite(day, content)
     me.shared.relist()
     if "mark" in what:
-        marks = {day * DAY: Mark("the file changed", me.sight(day * DAY))}
+        marks = {day * DAY: Mark("the file changed", me.current(day * DAY))}
         report.writes += bool(me.manager.mark_stale(me.declaration, marks))
     if what == "force":
         report.writes += bool(me.manager.force(me.declaration, [day * DAY], "a person asked"))

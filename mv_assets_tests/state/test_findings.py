@@ -247,7 +247,7 @@ def test_the_pulse_of_a_view_that_nobody_declared_is_an_error(deployment: Deploy
 def test_what_is_before_the_start_is_nobodys_work(deployment: Deployment) -> None:
     deployment.table.day("a", 1, -1, 0)
     deployment.look()
-    assert rules.due(None, deployment.header(), -DAY, deployment.sight(-DAY), DAY) is rules.Due.NOTHING
+    assert rules.due(None, deployment.header(), -DAY, deployment.current(-DAY), DAY) is rules.Due.NOTHING
 
 
 def test_work_that_does_not_end_is_a_stall_of_its_run(deployment: Deployment) -> None:

@@ -68,15 +68,15 @@ def look(d: Deployment) -> Step:
     d.table.day("f0", 10, 0)
     d.table.day("f6", 6, 6)
     snapshot = d.map()
-    sights = {bucket: d.sight(bucket) for bucket in d.covered(snapshot)}
-    made = whole_look(d.table.files, "2", snapshot.header, snapshot.rows, sights, d.clock())
+    current_inputs = {bucket: d.current(bucket) for bucket in d.covered(snapshot)}
+    made = whole_look(d.table.files, "2", snapshot.header, snapshot.rows, current_inputs, d.clock())
     return lambda: d.manager.look(d.declaration, made)
 
 
 def revert(d: Deployment) -> Step:
     d.manager.mark_stale(d.declaration, {0: Mark("a false alarm")})
-    sights = {0: d.sight(0)}
-    return lambda: d.manager.revert(d.declaration, sights)
+    current_inputs = {0: d.current(0)}
+    return lambda: d.manager.revert(d.declaration, current_inputs)
 
 
 def repoint(d: Deployment) -> Step:

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from mv_assets.buckets import Buckets
 from mv_assets.cli import main
-from mv_assets.errors import Mistake, NotDeclared, ProjectError
 from mv_assets.config import Project
 from mv_assets.config.file import Draft
+from mv_assets.errors import Mistake, NotDeclared, ProjectError
 from mv_assets.views.catalog import Catalog, load, prepare
 from mv_assets.views.view import View
 

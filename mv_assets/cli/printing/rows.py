@@ -15,8 +15,8 @@ from pyspark.sql import types as kinds
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mv_assets.spark.failures import spark_errors
 from mv_assets.errors import JobFailed
+from mv_assets.spark.failures import spark_errors
 
 # Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.
 SMALL = 50_000

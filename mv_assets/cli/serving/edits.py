@@ -12,9 +12,9 @@ from rich.markup import escape
 
 from mv_assets.cli.serving.dagster import Loaded
 from mv_assets.cli.serving.home import writing
-from mv_assets.spark.starting import is_local
-from mv_assets.errors import MvError
 from mv_assets.config import Spark
+from mv_assets.errors import MvError
+from mv_assets.spark.starting import is_local
 from mv_assets.views.catalog import Catalog
 
 _LOOK_S = 0.5

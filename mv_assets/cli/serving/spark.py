@@ -12,9 +12,9 @@ from mv_assets.cli.serving.children import Child
 from mv_assets.cli.serving.home import writing
 from mv_assets.cli.serving.kept import Kept
 from mv_assets.cli.serving.ports import LOOPBACK
-from mv_assets.spark.starting import (OTHERS, unstarted)
-from mv_assets.errors import EngineUnavailable
 from mv_assets.config import Spark
+from mv_assets.errors import EngineUnavailable
+from mv_assets.spark.starting import OTHERS, unstarted
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

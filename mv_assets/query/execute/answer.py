@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.buckets import iso
-from mv_assets.spark.failures import (names_no_column, spark_errors)
-from mv_assets.spark.keeping import kept
 from mv_assets.errors import (
     FileInTheWay,
     JobFailed,
@@ -26,6 +24,8 @@ from mv_assets.query.route.eligibility import Freshness
 from mv_assets.query.route.pinned import Maps, Pinned
 from mv_assets.query.route.schema_cache import SchemaCache
 from mv_assets.run.opened import OpenProject
+from mv_assets.spark.failures import names_no_column, spark_errors
+from mv_assets.spark.keeping import kept
 from mv_assets.spark_sql.canonical import NotPlain
 
 _TRIES = 3

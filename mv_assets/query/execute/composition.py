@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from mv_assets.spark.files import quoted
 from mv_assets.query.execute import rewrite as rewriting
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.aggregation import Aggregation
@@ -15,6 +14,7 @@ from mv_assets.query.match.statement import Statement
 from mv_assets.query.route.assignment import Assignment, Part
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import Kinds, SchemaCache
+from mv_assets.spark.files import quoted
 
 
 class Composer:

@@ -12,16 +12,16 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from mv_assets.spark.columns import Types
-from mv_assets.spark.files import (as_text, quoted, union)
-from mv_assets.spark.readers import (once, reader_of)
-from mv_assets.spark.types import widest
-from mv_assets.spark.windows import within
 from mv_assets.errors import Unreadable
 from mv_assets.query.match.spans import AFTER, BEFORE, Spans
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import Schemas
 from mv_assets.run.opened import OpenProject
+from mv_assets.spark.columns import Types
+from mv_assets.spark.files import as_text, quoted, union
+from mv_assets.spark.readers import once, reader_of
+from mv_assets.spark.types import widest
+from mv_assets.spark.windows import within
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.state.model import PartitionRow
 from mv_assets.tables.listing import Listing

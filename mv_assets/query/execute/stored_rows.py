@@ -7,10 +7,10 @@ from itertools import islice
 
 from pyspark.sql import DataFrame
 
-from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.files import quoted
 from mv_assets.errors import NeverFilled, NotValid
 from mv_assets.run.opened import OpenProject
+from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.files import quoted
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.views.view import View

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from mv_assets.spark.files import quoted
 from mv_assets.errors import NothingStored, NotValid
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.spans import AFTER, BEFORE, EVER, Span, Spans, common, joined, without
 from mv_assets.query.match.statement import statement_of
 from mv_assets.query.route.eligibility import Eligibility, Rows, spans_of
 from mv_assets.query.route.pinned import Pinned
+from mv_assets.spark.files import quoted
 from mv_assets.state.model import Snapshot
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog

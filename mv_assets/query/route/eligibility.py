@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from enum import StrEnum
 
+from mv_assets.observe.inputs import BucketInputs, ViewInputs, version_of
 from mv_assets.query.match.spans import BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
-from mv_assets.observe.inputs import (Seen, Sights, version_of)
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
@@ -105,24 +105,24 @@ class Eligibility:
         base = view.declared.base
         if base in self._catalog.tables and self._unchanged(view, snapshot):
             return rows
-        sights = Sights(view, self._listing(base, frozen=frozen), self._dimensions(view))
+        view_inputs = ViewInputs(view, self._listing(base, frozen=frozen), self._dimensions(view))
         fit: Rows = {}
-        for seen in sights.over(min(rows), view.buckets.next(max(rows))):
+        for seen in view_inputs.over(min(rows), view.buckets.next(max(rows))):
             row = rows.get(seen.bucket)
             if row is None:
                 continue
-            same = seen.sight.inputs == row.inputs and not seen.errors
-            if same or (frozen and view.freezes and self._only_lost_files(sights, seen, row)):
+            same = seen.current.inputs == row.inputs and not seen.errors
+            if same or (frozen and view.freezes and self._only_lost_files(view_inputs, seen, row)):
                 fit[seen.bucket] = row
         return fit
 
-    def _only_lost_files(self, sights: Sights, seen: Seen, row: PartitionRow) -> bool:
+    def _only_lost_files(self, view_inputs: ViewInputs, seen: BucketInputs, row: PartitionRow) -> bool:
         """Whether files of the bucket have gone and nothing else has changed: a view that freezes stays."""
-        now, then = seen.sight.inputs, row.inputs
+        now, then = seen.current.inputs, row.inputs
         if now is None or then is None or replace(now, base=then.base) != then:
             return False
-        recorded = self._store.recorded(sights.view.name, [seen.bucket]).get(seen.bucket, ())
-        return sights.with_recorded(seen, recorded).sight.rest_equal
+        recorded = self._store.recorded(view_inputs.view.name, [seen.bucket]).get(seen.bucket, ())
+        return view_inputs.with_recorded(seen, recorded).current.rest_equal
 
     def _unchanged(self, view: View, snapshot: Snapshot) -> bool:
         """Whether nothing at all has changed since a look compared everything."""

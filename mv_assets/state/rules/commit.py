@@ -8,13 +8,13 @@ from mv_assets.state.model import (
     _SEAL,
     EMPTY,
     Attempt,
+    CurrentInputs,
     Header,
     Inputs,
     Operation,
     Outcome,
     PartitionRow,
     Planned,
-    Sight,
     Staged,
     State,
 )
@@ -36,7 +36,7 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
     attempt: Attempt,
     planned: Planned,
     staged: Staged,
-    sight: Sight,
+    current: CurrentInputs,
     changed: str | None,
     *,
     collected: bool,
@@ -44,7 +44,7 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
 ) -> Decision:
     """Decide one bucket, given its row in this transaction.
 
-    `sight` is from a look taken after the row last changed; `changed` is a file that was read and is no
+    `current` is from a look taken after the row last changed; `changed` is a file that was read and is no
     longer the listed one; `collected` says that gc doomed or forgot the attempt's generation.
     """
     mine = planned.inputs
@@ -52,22 +52,22 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
         return Decision(Outcome.REPLAY, "the bucket already has these inputs")
     if marks.overtaken(row, header, attempt):
         return Decision(Outcome.PLANNED_AGAIN, "marked or dropped by a person after this work was planned")
-    if sight.inputs is None:
-        return Decision(Outcome.WAITING, f"waits for {sight.waiting_for}")
-    if sight.missing:
-        return Decision(Outcome.FROZEN, f"frozen: {sight.missing[0]} is gone from the base table")
+    if current.inputs is None:
+        return Decision(Outcome.WAITING, f"waits for {current.waiting_for}")
+    if current.missing:
+        return Decision(Outcome.FROZEN, f"frozen: {current.missing[0]} is gone from the base table")
     if changed is not None:
         return Decision(Outcome.SOURCE_CHANGED, f"{changed} changed while it was read")
-    if sight.inputs != mine:
+    if current.inputs != mine:
         # STALE with the current inputs is a false alarm about to be reverted: as good as VALID.
-        if _holds(row, sight.inputs):
+        if _holds(row, current.inputs):
             return Decision(Outcome.SUPERSEDED, "a peer committed the current inputs")
         # Emptiness is no progress: committing it as STALE would only throw older data away.
         if mine.base == EMPTY:
             return Decision(Outcome.SOURCE_CHANGED, "files arrived for a bucket that was to be emptied")
     if collected:
         return Decision(Outcome.PLANNED_AGAIN, "its generation was collected before the commit")
-    written = _with_data(row, header, attempt, planned, staged, current=sight.inputs == mine, now=now)
+    written = _with_data(row, header, attempt, planned, staged, up_to_date=current.inputs == mine, now=now)
     if written.state is State.VALID:
         return Decision(Outcome.COMMITTED, None, written)
     return Decision(Outcome.COMMITTED_STALE, written.reason, written)
@@ -85,7 +85,7 @@ def _with_data(
     planned: Planned,
     staged: Staged,
     *,
-    current: bool,
+    up_to_date: bool,
     now: int,
 ) -> PartitionRow:
     """The row with the attempt's data; APPEND, OVERWRITE and DELETE differ only in the name."""
@@ -97,7 +97,7 @@ def _with_data(
     fresh = PartitionRow(planned.bucket, State.VALID, version, seal=_SEAL) if row is None else row
     return replace(
         fresh,
-        state=State.VALID if current else State.STALE,
+        state=State.VALID if up_to_date else State.STALE,
         token=version,
         inputs=planned.inputs,
         generation=None if empty else attempt.generation,
@@ -107,7 +107,7 @@ def _with_data(
         duration_ms=staged.duration_ms,
         operation=operation,
         refreshed_at=now,
-        reason=None if current else "the base table changed while the bucket was refreshed",
+        reason=None if up_to_date else "the base table changed while the bucket was refreshed",
         forced=False,
         frozen=False,
         seal=_SEAL,

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mv_assets.state.model import _SEAL, Attempt, Copied, Header, Mark, PartitionRow, Sight, State
+from mv_assets.state.model import _SEAL, Attempt, Copied, CurrentInputs, Header, Mark, PartitionRow, State
 from mv_assets.state.rules import coverage
 from mv_assets.state.rules.states import effective_state
 
 
-def differs(row: PartitionRow | None, header: Header, bucket: int, sight: Sight) -> bool:
-    """Whether a look that saw `sight` has anything to write for this bucket."""
-    return mark(row, header, bucket, Mark("", sight)) is not None
+def differs(row: PartitionRow | None, header: Header, bucket: int, current: CurrentInputs) -> bool:
+    """Whether a look that saw `current` has anything to write for this bucket."""
+    return mark(row, header, bucket, Mark("", current)) is not None
 
 
 def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> PartitionRow | None:
     """MARK, FREEZE or THAW: the row after a look found a difference; None if there is nothing to write."""
-    sight = event.sight
-    if sight is not None and sight.inputs is None:
+    current = event.current
+    if current is not None and current.inputs is None:
         return None
     if row is None:
         header.buckets.check(bucket)
         if header.start <= bucket < header.watermark:
             return _without_data(bucket, header, event.reason)
         return None
-    frozen = row.frozen if sight is None else row.has_data and bool(sight.missing)
+    frozen = row.frozen if current is None else row.has_data and bool(current.missing)
     state = row.state
-    if effective_state(row, header) is State.VALID and not _matches(row, sight):
+    if effective_state(row, header) is State.VALID and not _matches(row, current):
         state = State.STALE
     if (state, frozen) == (row.state, row.frozen):
         return None
@@ -34,12 +34,12 @@ def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> 
     return replace(row, state=state, frozen=frozen, reason=reason, token=header.version + 1, seal=_SEAL)
 
 
-def _matches(row: PartitionRow, sight: Sight | None) -> bool:
+def _matches(row: PartitionRow, current: CurrentInputs | None) -> bool:
     """Whether a VALID row stays so: equal inputs, or frozen because names only disappeared."""
-    if sight is None or row.inputs is None or sight.inputs is None:
+    if current is None or row.inputs is None or current.inputs is None:
         return False
-    only_base = replace(row.inputs, base=sight.inputs.base) == sight.inputs
-    return row.inputs == sight.inputs or (only_base and bool(sight.missing) and sight.rest_equal)
+    only_base = replace(row.inputs, base=current.inputs.base) == current.inputs
+    return row.inputs == current.inputs or (only_base and bool(current.missing) and current.rest_equal)
 
 
 def force(row: PartitionRow | None, header: Header, bucket: int, reason: str) -> PartitionRow:
@@ -72,11 +72,11 @@ def fail(
     return replace(row, state=State.STALE, reason=reason, token=header.version + 1, seal=_SEAL)
 
 
-def revert(row: PartitionRow | None, header: Header, sight: Sight) -> PartitionRow | None:
+def revert(row: PartitionRow | None, header: Header, current: CurrentInputs) -> PartitionRow | None:
     """REVERT: a false alarm, all inputs are as recorded. Recorded inputs and time are kept."""
-    if row is None or row.state is not State.STALE or row.forced or sight.missing:
+    if row is None or row.state is not State.STALE or row.forced or current.missing:
         return None
-    if row.inputs is None or row.inputs.definition != header.definition or row.inputs != sight.inputs:
+    if row.inputs is None or row.inputs.definition != header.definition or row.inputs != current.inputs:
         return None
     return replace(row, state=State.VALID, reason=None, frozen=False, token=header.version + 1, seal=_SEAL)
 

@@ -8,10 +8,10 @@ from enum import StrEnum
 from mv_assets.state.model import (
     EMPTY,
     AttemptRecord,
+    CurrentInputs,
     Header,
     Inputs,
     PartitionRow,
-    Sight,
     State,
 )
 from mv_assets.state.rules.marks import revert
@@ -41,7 +41,7 @@ class Standing(StrEnum):
     IN_FLIGHT = "in flight"
 
 
-def due(row: PartitionRow | None, header: Header, bucket: int, sight: Sight, cutoff: int) -> Due:
+def due(row: PartitionRow | None, header: Header, bucket: int, current: CurrentInputs, cutoff: int) -> Due:
     """The operation that would make the bucket VALID. `cutoff` is the latest end an APPEND may have."""
     if bucket < header.start:
         return Due.NOTHING
@@ -50,13 +50,13 @@ def due(row: PartitionRow | None, header: Header, bucket: int, sight: Sight, cut
         return Due.NOTHING
     if state is State.VACANT and (header.source_end is None or header.buckets.next(bucket) > cutoff):
         return Due.NOTHING
-    if sight.inputs is None or sight.missing:
+    if current.inputs is None or current.missing:
         return Due.WAIT
     if state is State.VACANT:
         return Due.APPEND
-    if revert(row, header, sight) is not None:
+    if revert(row, header, current) is not None:
         return Due.REVERT
-    return Due.DELETE if sight.inputs.base == EMPTY else Due.OVERWRITE
+    return Due.DELETE if current.inputs.base == EMPTY else Due.OVERWRITE
 
 
 def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: int) -> Standing:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
-from mv_assets.spark.failures import spark_errors
 from mv_assets.errors import JobFailed, MvError
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.execute.planner import Planned
 from mv_assets.query.execute.served import Served
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.query.route.pinned import Pinned
+from mv_assets.spark.failures import spark_errors
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets_tests.query.fuzz.comparing import Row, from_spark
 from mv_assets_tests.query.fuzz.profiles import NAMED

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.spark.session import Engine
 from mv_assets.errors import MvError
 from mv_assets.query.execute.answer import Question
+from mv_assets.spark.session import Engine
 from mv_assets_tests.query.fuzz.asking import Asking
 from mv_assets_tests.query.fuzz.checking import Check, Tally, Wrong
 from mv_assets_tests.query.fuzz.views import BY_NAME_ONLY, VIEWS

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.spark.session import Engine
 from mv_assets.errors import MvError
+from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests.query.fuzz.views import VIEWS, Known
 from mv_assets_tests.refinery import Refinery
