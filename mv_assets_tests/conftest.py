@@ -177,7 +177,7 @@ def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]
     for each in made:
         found = each.watch().round(whole=True)
         each.check(
-            complete=False, but={name for name, outlook in found.items() if isinstance(outlook, MvError)}
+            complete=False, but={name for name, observed in found.items() if isinstance(observed, MvError)}
         )
     opened.close()
 

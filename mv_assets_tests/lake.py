@@ -18,8 +18,9 @@ from mv_assets.config import MaterializedView, ParquetTable, Project
 from mv_assets.config.file import Draft
 from mv_assets.errors import MvError
 from mv_assets.observe.maps import ImaginedMaps, StoredMaps
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed
 from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan, Work
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
@@ -131,70 +132,72 @@ class Lake:
     def watch(self) -> Watch:
         return Watch(self.catalog, self.tables, StoredMaps(self.store, self.manager), self.clock)
 
-    def look(self, name: str = "v", *, whole: bool = False) -> Outlook:
-        """One round; the outlook of a view."""
-        outlook = self.watch().round(whole=whole)[name]
-        if isinstance(outlook, MvError):
-            raise outlook
-        return outlook
+    def look(self, name: str = "v", *, whole: bool = False) -> Observed:
+        """One round; the observed of a view."""
+        observed = self.watch().round(whole=whole)[name]
+        if isinstance(observed, MvError):
+            raise observed
+        return observed
 
-    def dry(self, name: str = "v", named: frozenset[int] = frozenset()) -> Outlook:
+    def dry(self, name: str = "v", named: frozenset[int] = frozenset()) -> Observed:
         """A round that writes nothing."""
         watch = Watch(self.catalog, self.tables, ImaginedMaps(self.store), self.clock)
-        outlook = watch.round(whole=True, named={name: named})[name]
-        if isinstance(outlook, MvError):
-            raise outlook
-        return outlook
+        observed = watch.round(whole=True, named={name: named})[name]
+        if isinstance(observed, MvError):
+            raise observed
+        return observed
 
     def planned(self, name: str = "v") -> list[tuple[str, list[int]]]:
         """A look, and the plan as (operation, days)."""
-        return works(self.look(name, whole=True).plan())
+        return works(planner.plan(self.look(name, whole=True)))
 
     def refresh(self, name: str | None = None) -> dict[int, Outcome | str]:
         """A round and all that its plans ask for, outcomes by day; of all views or of one."""
         outcomes: dict[int, Outcome | str] = {}
         for each in self.catalog.views:
-            outlook = self.look(each)
+            observed = self.look(each)
             if name in (None, each):
-                outcomes = self.carry_out(outlook)
+                outcomes = self.carry_out(observed)
         return outcomes
 
-    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
-        plan, outcomes = outlook.plan(), dict[int, Outcome | str]()
+    def carry_out(self, observed: Observed) -> dict[int, Outcome | str]:
+        plan, outcomes = planner.plan(observed), dict[int, Outcome | str]()
         for failing in plan.failing:
             attempt = Attempt(f"g{next(_ids)}", plan.version, (failing.planned,))
-            self.manager.register(outlook.view.declaration, attempt)
-            self.manager.fail(outlook.view.declaration, attempt, {failing.planned.bucket: failing.error})
+            self.manager.register(observed.view.declaration, attempt)
+            self.manager.fail(observed.view.declaration, attempt, {failing.planned.bucket: failing.error})
             outcomes[failing.planned.bucket // DAY] = "failed"
         for work in plan.work:
             if work.operation is Due.REVERT:
                 view_inputs = {p.bucket: CurrentInputs(p.inputs) for p in work.buckets}
-                reverted = self.manager.revert(outlook.view.declaration, view_inputs)
+                reverted = self.manager.revert(observed.view.declaration, view_inputs)
                 outcomes |= {bucket // DAY: "reverted" for bucket in reverted}
             else:
-                outcomes |= self.compute(outlook, work)
+                outcomes |= self.compute(observed, work)
         return outcomes
 
     def compute(
         self,
-        outlook: Outlook,
+        observed: Observed,
         work: Work,
         sights_now: Callable[[], Mapping[int, CurrentInputs]] | None = None,
     ) -> dict[int, Outcome | str]:
         """Register, stage (by counting files), look again and commit."""
-        news, name = news_of(outlook), outlook.view.name
-        attempt = Attempt(f"g{next(_ids)}", news.snapshot.header.version, work.buckets)
-        self.manager.register(outlook.view.declaration, attempt)
+        observation, name = observation_of(observed), observed.view.name
+        attempt = Attempt(f"g{next(_ids)}", observation.snapshot.header.version, work.buckets)
+        self.manager.register(observed.view.declaration, attempt)
         staged = {
-            b: Staged(len(s := news.view_inputs.segments(news.seen[b])), 100 * len(s), 1, tuple(s))
+            b: Staged(
+                len(s := observation.view_inputs.segments(observation.buckets[b])), 100 * len(s), 1, tuple(s)
+            )
             for b in attempt.buckets
         }
 
         def look_again() -> SecondLook:
-            now = sights_now() if sights_now else sights_of(self.dry(name, outlook.named))
+            now = sights_now() if sights_now else sights_of(self.dry(name, observation.named))
             return SecondLook({b: now[b] for b in attempt.buckets})
 
-        decided = self.manager.commit(outlook.view.declaration, attempt, staged, look_again)
+        decided = self.manager.commit(observed.view.declaration, attempt, staged, look_again)
         return {bucket // DAY: decision.outcome for bucket, decision in decided.items()}
 
     def converge(self) -> None:
@@ -236,14 +239,14 @@ class Lake:
         return name in self.store.views()
 
 
-def news_of(outlook: Outlook) -> News:
+def observation_of(observed: Observed) -> Observation:
     """What a look that listed its tables saw."""
-    assert outlook.news is not None
-    return outlook.news
+    assert isinstance(observed, Observation)
+    return observed
 
 
-def sights_of(outlook: Outlook) -> dict[int, CurrentInputs]:
-    return {bucket: seen.current for bucket, seen in news_of(outlook).seen.items()}
+def sights_of(observed: Observed) -> dict[int, CurrentInputs]:
+    return {bucket: seen.current for bucket, seen in observation_of(observed).buckets.items()}
 
 
 def works(plan: Plan) -> list[tuple[str, list[int]]]:

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import sqlglot
 
 from mv_assets.config import Spark
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Work
 from mv_assets.plan.scope import Scope
 from mv_assets.run import executor
@@ -30,7 +31,7 @@ from mv_assets.spark.session import Engine
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, CurrentInputs, Outcome, SecondLook, State
 from mv_assets.views.view import View
-from mv_assets_tests.lake import EPOCH, Lake, news_of
+from mv_assets_tests.lake import EPOCH, Lake, observation_of
 from mv_assets_tests.modelled import DAY
 
 
@@ -76,19 +77,21 @@ class Refinery(Lake):
             raise report.error
         return {bucket // DAY: result.outcome.value for bucket, result in sorted(report.results.items())}
 
-    def carry_out(self, outlook: Outlook) -> dict[int, Outcome | str]:
-        done = executor.carry_out(self.open(), outlook, outlook.plan())
+    def carry_out(self, observed: Observed) -> dict[int, Outcome | str]:
+        done = executor.carry_out(self.open(), observed, planner.plan(observed))
         return {result.bucket // DAY: _said(result.outcome) for _, results in done for result in results}
 
     def compute(
         self,
-        outlook: Outlook,
+        observed: Observed,
         work: Work,
         sights_now: Callable[[], Mapping[int, CurrentInputs]] | None = None,
     ) -> dict[int, Outcome | str]:
-        news, version = news_of(outlook), outlook.header.version
+        observation, version = observation_of(observed), observed.header.version
         project = self.open()
-        with Staging(project, news, project.second_looks(news.view_inputs), version, work) as staging:
+        with Staging(
+            project, observation, project.second_looks(observation.view_inputs), version, work
+        ) as staging:
             if sights_now is not None:
                 staging._look_again = lambda buckets: SecondLook({b: sights_now()[b] for b in buckets})  # type: ignore[method-assign]
             staging.stage()

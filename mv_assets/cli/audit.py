@@ -16,7 +16,7 @@ from mv_assets.cli.spark import engine
 from mv_assets.clock import clock
 from mv_assets.maintain.audit import audit as audit_view
 from mv_assets.maintain.recomputation import Finding, Verdict
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed
 from mv_assets.run.opened import open_project
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
@@ -51,7 +51,7 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     catalog = session.catalog(schemas=True, only=[view])
     found = catalog.view(view)
     most = None if whole else sample or 10
-    outlooks: list[Outlook] = []
+    observed: list[Observed] = []
     with session.state(catalog) as store, bars() as shown, engine(catalog.project.spark) as spark:
         spark.start = announced(shown, spark.start)
         project = open_project(catalog, store, session.manager(store, "audit"), spark, clock)
@@ -61,9 +61,9 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
             most,
             progress=_bar(shown, view),
             observer=observer(shown),
-            looked=outlooks.append,
+            looked=observed.append,
         )
-    seen = outlooks[-1].wrong if outlooks else Wrong()
+    seen = observed[-1].wrong if observed else Wrong()
     if as_json:
         print_json(_json(found, findings) | wrong.as_json(seen, found.buckets))
     else:

@@ -14,7 +14,8 @@ from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
 from mv_assets.observe.difference import Difference, difference
 from mv_assets.observe.inputs import BucketInputs
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
@@ -83,11 +84,11 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
     catalog = session.catalog(schemas=True, only=[view])
     start = catalog.view(view).buckets.parse(bucket)
     with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
-        outlook = watch.round([view], whole=True)[view]
-        if isinstance(outlook, MvError):
-            raise outlook
-        upstream = outlook.view.declared.base in catalog.views
-        found = _explain(outlook, start, store, "segment" if upstream else "file")
+        observed = watch.round([view], whole=True)[view]
+        if isinstance(observed, MvError):
+            raise observed
+        upstream = observed.view.declared.base in catalog.views
+        found = _explain(observed, start, store, "segment" if upstream else "file")
     if as_json:
         print_json(_json(found))
     else:
@@ -97,11 +98,11 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
 
 
 def _explain(
-    outlook: Outlook, bucket: int, store: Store | None, made_of: Literal["file", "segment"]
+    observed: Observed, bucket: int, store: Store | None, made_of: Literal["file", "segment"]
 ) -> _Explanation:
-    news, name = outlook.news, outlook.view.name
-    if news is None:
-        raise AssertionError("a whole look has news")
+    if isinstance(observed, Unchanged):
+        raise AssertionError("a whole look looks at everything")
+    observation, name = observed, observed.view.name
     recorded: tuple[Segment, ...] = ()
     events: list[Event] = []
     changes: list[Event] = []
@@ -109,27 +110,29 @@ def _explain(
         recorded = store.recorded(name, [bucket]).get(bucket, ())
         events = store.events(name, bucket, _MOST_EVENTS)
         changes = store.events(name, bucket, 1, only_changes=True)
-    seen = news.seen.get(bucket)
+    seen = observation.buckets.get(bucket)
     return _Explanation(
-        outlook.view,
-        news.snapshot,
+        observed.view,
+        observation.snapshot,
         bucket,
         recorded,
-        _difference(news, seen, recorded),
+        _difference(observation, seen, recorded),
         events,
         changes[0].at if changes else None,
-        outlook.plan(),
-        outlook.not_due(bucket),
+        planner.plan(observed),
+        planner.not_due(observed, bucket),
         made_of,
-        outlook.wrong,
+        observed.wrong,
     )
 
 
-def _difference(news: News, seen: BucketInputs | None, recorded: tuple[Segment, ...]) -> Difference:
+def _difference(
+    observation: Observation, seen: BucketInputs | None, recorded: tuple[Segment, ...]
+) -> Difference:
     if seen is not None and seen.current.inputs is None:
         # What it waits for is not there to be compared.
         return Difference()
-    return difference(recorded, [] if seen is None else news.view_inputs.segments(seen))
+    return difference(recorded, [] if seen is None else observation.view_inputs.segments(seen))
 
 
 def _json(found: _Explanation) -> dict[str, Any]:

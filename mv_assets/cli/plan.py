@@ -11,7 +11,9 @@ from mv_assets.cli import show, wrong
 from mv_assets.cli.looking import imagining
 from mv_assets.cli.session import Session, print_json
 from mv_assets.errors import MvError
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed, Unchanged
+from mv_assets.plan import planner
+from mv_assets.plan.following import following
 from mv_assets.plan.planner import Plan, Waiting, Work
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
@@ -31,32 +33,32 @@ def plan(ctx: click.Context, views: tuple[str, ...], *, as_json: bool) -> None:
     catalog = session.catalog(schemas=True, only=views)
     asked = [catalog.view(name).name for name in views or catalog.views]
     with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
-        outlooks = watch.round(asked, whole=True)
-        follows = watch.following(outlooks)
-    found = {name: _wrong(outlook) for name, outlook in outlooks.items()}
+        observed = watch.round(asked, whole=True)
+        follows = following(catalog, watch, observed)
+    found = {name: _wrong(observed) for name, observed in observed.items()}
     # What is wrong with a view that others are based on is in their way as well.
     shown = [*asked, *(name for name in found if found[name] and name not in asked)]
     if as_json:
         print_json(
-            {"views": [_json(catalog.view(name), outlooks[name], follows.get(name)) for name in shown]}
+            {"views": [_json(catalog.view(name), observed[name], follows.get(name)) for name in shown]}
         )
     else:
         for name in shown:
-            _print(catalog.view(name), outlooks[name], follows.get(name))
+            _print(catalog.view(name), observed[name], follows.get(name))
     if any(found.values()):
         ctx.exit(1)
 
 
-def _wrong(outlook: Outlook | MvError) -> Wrong:
-    return Wrong(outlook) if isinstance(outlook, MvError) else outlook.wrong
+def _wrong(observed: Observed | MvError) -> Wrong:
+    return Wrong(observed) if isinstance(observed, MvError) else observed.wrong
 
 
-def _errors(outlook: Outlook | MvError) -> list[dict[str, str | None]]:
-    if isinstance(outlook, MvError):
-        return [{"file": None, "message": str(outlook)}]
-    if outlook.news is None:
+def _errors(observed: Observed | MvError) -> list[dict[str, str | None]]:
+    if isinstance(observed, MvError):
+        return [{"file": None, "message": str(observed)}]
+    if isinstance(observed, Unchanged):
         return []
-    return [{"file": file.name, "message": line} for file, line in outlook.news.view_inputs.unusable()]
+    return [{"file": file.name, "message": line} for file, line in observed.view_inputs.unusable()]
 
 
 def _waiting(made: Plan) -> list[Waiting]:
@@ -64,11 +66,11 @@ def _waiting(made: Plan) -> list[Waiting]:
     return sorted([*made.waiting, *failing], key=lambda waiting: waiting.bucket)
 
 
-def _json(view: View, outlook: Outlook | MvError, later: Plan | None) -> dict[str, Any]:
-    said = {"errors": _errors(outlook), **wrong.as_json(_wrong(outlook), view.buckets)}
-    if isinstance(outlook, MvError):
+def _json(view: View, observed: Observed | MvError, later: Plan | None) -> dict[str, Any]:
+    said = {"errors": _errors(observed), **wrong.as_json(_wrong(observed), view.buckets)}
+    if isinstance(observed, MvError):
         return {"name": view.name, "work": [], "waiting": [], "follows": [], **said}
-    made, key = outlook.plan(), view.buckets.key
+    made, key = planner.plan(observed), view.buckets.key
     return {
         "name": view.name,
         "work": [
@@ -95,31 +97,31 @@ def _json(view: View, outlook: Outlook | MvError, later: Plan | None) -> dict[st
     }
 
 
-def _print(view: View, outlook: Outlook | MvError, later: Plan | None) -> None:
+def _print(view: View, observed: Observed | MvError, later: Plan | None) -> None:
     out = show.console()
     out.print(f"[bold]{view.name}[/]")
-    made = Plan(0) if isinstance(outlook, MvError) else outlook.plan()
-    wrong.tell(_wrong(outlook), view.buckets, {waits.bucket for waits in _waiting(made)})
-    if isinstance(outlook, Outlook):
-        _print_nulls(outlook)
-        show.lines([_work_line(outlook, work) for work in made.work])
+    made = Plan(0) if isinstance(observed, MvError) else planner.plan(observed)
+    wrong.tell(_wrong(observed), view.buckets, {waits.bucket for waits in _waiting(made)})
+    if isinstance(observed, Observed):
+        _print_nulls(observed)
+        show.lines([_work_line(observed, work) for work in made.work])
         follows = [] if later is None else [planned.bucket for work in later.work for planned in work.buckets]
         waiting = [waits for waits in _waiting(made) if waits.bucket not in set(follows)]
         show.lines(list(show.waiting(view.buckets, waiting)))
         show.lines([_follow_line(view, run) for run in view.buckets.stretches(follows)])
-        _print_sum(outlook, made, nothing=not waiting and not follows)
+        _print_sum(observed, made, nothing=not waiting and not follows)
     out.print()
 
 
-def _print_nulls(outlook: Outlook) -> None:
-    nulls = {} if outlook.news is None else outlook.news.view_inputs.base.nulls
+def _print_nulls(observed: Observed) -> None:
+    nulls = {} if isinstance(observed, Unchanged) else observed.view_inputs.base.nulls
     if nulls:
         rows, files = show.count(sum(nulls.values()), "row"), show.count(len(nulls), "file")
         show.console().print(f"  {rows} in {files} have no time and belong to no bucket")
 
 
-def _work_line(outlook: Outlook, work: Work) -> str:
-    buckets = outlook.view.buckets.span([planned.bucket for planned in work.buckets])
+def _work_line(observed: Observed, work: Work) -> str:
+    buckets = observed.view.buckets.span([planned.bucket for planned in work.buckets])
     amount = f"{show.count(len(work.buckets), 'bucket')}, {show.size(work.bytes)}{_merging(work)}"
     operation = f"[cyan]{work.operation.value:<9}[/]"
     return f"{operation} {buckets}  [bright_black]{amount}[/]  {show.plain(work.reason)}"
@@ -139,11 +141,11 @@ def _follow_line(view: View, run: Sequence[int]) -> str:
     )
 
 
-def _print_sum(outlook: Outlook, made: Plan, *, nothing: bool) -> None:
+def _print_sum(observed: Observed, made: Plan, *, nothing: bool) -> None:
     if made.work:
         buckets = show.count(sum(len(work.buckets) for work in made.work), "bucket")
         show.console().print(f"  {buckets}, {show.size(sum(work.bytes for work in made.work))} to read")
     elif nothing:
-        base = None if outlook.news is None else outlook.news.view_inputs.base
+        base = None if isinstance(observed, Unchanged) else observed.view_inputs.base
         empty = base is not None and not base.listed()
-        show.console().print(f"  nothing to do{f': {outlook.view.declared.base} is empty' if empty else ''}")
+        show.console().print(f"  nothing to do{f': {observed.view.declared.base} is empty' if empty else ''}")

@@ -19,7 +19,8 @@ from mv_assets.defs.projection import BEGIN, Position, end_of, untold, wipes
 from mv_assets.defs.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.defs.taken import Taken, taken, unfinished
 from mv_assets.errors import MvError, StateError, StillReading
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan
 from mv_assets.run.executor import carry_out
 from mv_assets.run.opened import OpenProject
@@ -98,33 +99,33 @@ class _Tick:
 
     def evaluate(self) -> _TickResult:
         project, repository, views = self._project, self._context.repository_def, list(self._views.values())
-        outlooks = project.watch(_within(_READING_S)).round(self._views)
+        found = project.watch(_within(_READING_S)).round(self._views)
         now = self._deployment.now()
         runs = living(self._instance, repository, project, unfinished(self._instance), now)
         claimed = taken(self._instance, repository, views, runs)
-        for name, outlook in outlooks.items():
+        for name, observed in found.items():
             view = self._views[name]
-            if isinstance(outlook, StillReading):
-                self._report_reading(view, outlook)
-            elif isinstance(outlook, MvError):
-                self._report_error(view, outlook)
+            if isinstance(observed, StillReading):
+                self._report_reading(view, observed)
+            elif isinstance(observed, MvError):
+                self._report_error(view, observed)
             else:
-                self._go_on(view, outlook, claimed)
+                self._go_on(view, observed, claimed)
         return self._result
 
-    def _go_on(self, view: View, outlook: Outlook, claimed: Taken) -> None:
+    def _go_on(self, view: View, observed: Observed, claimed: Taken) -> None:
         try:
-            if outlook.news is not None:
-                plan = outlook.plan()
-                touched = [*self._revert(outlook, plan), *self._ask(view, plan, claimed)]
-                self._observe(view, outlook.news, touched)
-            self._report_map(view, outlook, claimed)
+            if isinstance(observed, Observation):
+                plan = planner.plan(observed)
+                touched = [*self._revert(observed, plan), *self._ask(view, plan, claimed)]
+                self._observe(view, observed, touched)
+            self._report_map(view, observed, claimed)
         except MvError as error:
             self._report_error(view, error)
 
-    def _revert(self, outlook: Outlook, plan: Plan) -> list[int]:
+    def _revert(self, observed: Observed, plan: Plan) -> list[int]:
         """Undo false alarms here and now."""
-        done = carry_out(self._project, outlook, plan.reverts)
+        done = carry_out(self._project, observed, plan.reverts)
         return [result.bucket for _, results in done for result in results]
 
     def _ask(self, view: View, plan: Plan, claimed: Taken) -> list[int]:
@@ -159,9 +160,9 @@ class _Tick:
         self._note(asking.view, f"{span} is no partition of Dagster's; use `mv-assets refresh`")
         return False
 
-    def _observe(self, view: View, news: News, touched: Sequence[int]) -> None:
-        """Tell what the tables hold where that is news: Dagster then shows what is out of date."""
-        for name, listing in news.view_inputs.dimensions.items():
+    def _observe(self, view: View, observation: Observation, touched: Sequence[int]) -> None:
+        """Tell what the tables hold where that is observation: Dagster then shows what is out of date."""
+        for name, listing in observation.view_inputs.dimensions.items():
             told = events.observation(listing)
             version = (told.tags or {})[events.DATA_VERSION]
             if name not in self._deployment.produced_by and self._result.memory.observed.get(name) != version:
@@ -170,15 +171,15 @@ class _Tick:
         base = view.declared.base
         width = width_of(self._deployment, base)
         if width is not None and base in self._project.tables and base not in self._deployment.produced_by:
-            stale = list(health.stale(news.snapshot))
+            stale = list(health.stale(observation.snapshot))
             buckets = [*touched, *stale[-_MOST_OBSERVED:]]
             self._result.events += missing_observations(
-                self._instance, news.view_inputs.base, width, view, buckets
+                self._instance, observation.view_inputs.base, width, view, buckets
             )
 
-    def _report_map(self, view: View, outlook: Outlook, claimed: Taken) -> None:
+    def _report_map(self, view: View, observed: Observed, claimed: Taken) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
-        memory, header, wrong = self._result.memory, outlook.header, outlook.wrong
+        memory, header, wrong = self._result.memory, observed.header, observed.wrong
         fresh = checks.fresh(view, header, self._project.clock(), wrong.stalled)
         self._note_wrong(view, wrong)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
@@ -188,9 +189,11 @@ class _Tick:
         if since > end:
             # Another state database than the one that was told of.
             since = BEGIN
-        if outlook.news is None and since == end and memory.checked.get(view.name) == occasion:
+        if isinstance(observed, Unchanged) and since == end and memory.checked.get(view.name) == occasion:
             return
-        snapshot = self._project.store.snapshot(view.name) if outlook.news is None else outlook.news.snapshot
+        snapshot = (
+            self._project.store.snapshot(view.name) if isinstance(observed, Unchanged) else observed.snapshot
+        )
         found, memory.told[view.name] = untold(
             self._instance, self._deployment, view, snapshot, since, claimed
         )
@@ -254,7 +257,7 @@ class _Tick:
 
 
 def _gist(error: MvError) -> str:
-    """An error without ids and times: else the same one, met again, would be news at every tick."""
+    """An error without ids and times: else the same one, met again, would be observation at every tick."""
     words = (word for word in str(error).split() if not any(map(str.isdigit, word)))
     return f"{type(error).__name__} {' '.join(words)}"
 

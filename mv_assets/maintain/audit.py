@@ -12,7 +12,7 @@ from mv_assets.maintain.recomputation import Finding, Recomputation, Verdict
 from mv_assets.maintain.second_reading import Rereading
 from mv_assets.observe.inputs import BucketInputs
 from mv_assets.observe.maps import ImaginedMaps
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.observe.watch import Observer
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import rules
@@ -42,7 +42,7 @@ def audit(
     chance: random.Random | None = None,
     progress: Progress = lambda _done, _all: None,
     observer: Observer = lambda _table: unobserved,
-    looked: Callable[[Outlook], None] = lambda _outlook: None,
+    looked: Callable[[Observed], None] = lambda _observe: None,
 ) -> list[Finding]:
     """Audit a sample of `most` buckets, or (None) all; quarantine those that are wrong.
 
@@ -60,27 +60,31 @@ def audit(
     if header.definition != view.definition:
         raise NotInForce(view.name, view.definition, header.definition)
     watch = project.watch(observer, maps=ImaginedMaps(project.store))
-    outlook = watch.round([view.name], whole=True)[view.name]
-    if isinstance(outlook, MvError):
-        raise outlook
-    looked(outlook)
+    observed = watch.round([view.name], whole=True)[view.name]
+    if isinstance(observed, MvError):
+        raise observed
+    looked(observed)
     # By the clock, so that audits of a view at rest come by all its buckets in time.
     chance = chance or random.Random(project.clock())  # noqa: S311 - a sample, no secret
-    return [] if outlook.news is None else _Audit(project, view, outlook.news, progress).run(most, chance)
+    return (
+        [] if isinstance(observed, Unchanged) else _Audit(project, view, observed, progress).run(most, chance)
+    )
 
 
 class _Audit:
-    def __init__(self, project: OpenProject, view: View, news: News, progress: Progress) -> None:
+    def __init__(
+        self, project: OpenProject, view: View, observation: Observation, progress: Progress
+    ) -> None:
         self._project = project
         self._view = view
-        self._news = news
+        self._observation = observation
         self._progress = progress
 
     def run(self, most: int | None, chance: random.Random) -> list[Finding]:
         # What is found under a lease counts only once it turned out to have lasted.
         with self._project.leases.pin(self._view.name) as pinned:
             rows = _with_data(pinned.snapshot)
-            asked = chosen(self._view, rows, self._news.seen, most, chance)
+            asked = chosen(self._view, rows, self._observation.buckets, most, chance)
             compared, damage = self._found(rows, asked, chance)
         sound = [each for each in compared if rows[each.bucket].generation not in damage]
         findings = self._unmoved(rows, [*self._unchanged(sound), *_of_damage(rows.values(), damage)])
@@ -95,14 +99,14 @@ class _Audit:
         files = self._project.store.files(self._view.name, named)
         damage = damaged(self._project.warehouse, sorted(named), files)
         sound = [bucket for bucket in asked.comparable if rows[bucket].generation not in damage]
-        seen = {bucket: self._news.seen[bucket] for bucket in sound}
-        recomputed = Recomputation(self._project, self._news.view_inputs, seen, rows, files)
+        seen = {bucket: self._observation.buckets[bucket] for bucket in sound}
+        recomputed = Recomputation(self._project, self._observation.view_inputs, seen, rows, files)
         found = list[Finding]()
         self._progress(0, len(sound))
         for findings in recomputed.findings():
             found += findings
             self._progress(len(found), len(sound))
-        found = Rereading(self._project, self._news.view_inputs, seen, rows).findings(found, chance)
+        found = Rereading(self._project, self._observation.view_inputs, seen, rows).findings(found, chance)
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
             for bucket, why in asked.others.items()
@@ -116,8 +120,8 @@ class _Audit:
         ]
         if not judged:
             return list(findings)
-        seen = {bucket: self._news.seen[bucket] for bucket in judged}
-        look = self._project.second_looks(self._news.view_inputs).look(seen)
+        seen = {bucket: self._observation.buckets[bucket] for bucket in judged}
+        look = self._project.second_looks(self._observation.view_inputs).look(seen)
         same = {
             bucket
             for bucket, each in seen.items()

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from mv_assets.observe.difference import difference, reason
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
-from mv_assets.plan.planner import Plan
 from mv_assets.state import rules
-from mv_assets.state.model import Attempt, CurrentInputs, Look, Mark, Rest, Segment, Snapshot, Staged, State
-from mv_assets.state.rules import Due
+from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
 from mv_assets.tables.listing import Pending
 
 # As many broken files as a person would read of.
@@ -93,27 +91,6 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     record = rules.recorded(snapshot.look, look, look.map_version)
     return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
-
-
-def carried_out(snapshot: Snapshot, plan: Plan, now: int) -> Snapshot:
-    """The map once a plan for it is carried out, if nothing changes meanwhile; for what will follow then."""
-    header, rows = snapshot.header, dict(snapshot.rows)
-    for work in plan.work:
-        # After all that is in the map: nobody has overtaken it.
-        attempt = Attempt("imagined", header.version + 1, work.buckets)
-        for planned in work.buckets:
-            row, current = rows.get(planned.bucket), CurrentInputs(planned.inputs)
-            made = (
-                rules.revert(row, header, current)
-                if work.operation is Due.REVERT
-                else rules.decide(
-                    row, header, attempt, planned, Staged(0, 0, 0), current, None, collected=False, now=now
-                ).row
-            )
-            if made is not None:
-                rows[planned.bucket] = made
-    above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
-    return replace(snapshot, header=rules.climb(header, above), rows=rows)
 
 
 def _rest(snapshot: Snapshot) -> Rest | None:

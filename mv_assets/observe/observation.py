@@ -1,86 +1,117 @@
-"""A view after its look: what was seen of it, and the plan that follows."""
+"""What is there now of one view, and how far that reaches: all that a plan is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
-from mv_assets.plan import planner
-from mv_assets.plan.planner import Limits, Plan, Situation
+from mv_assets.state import rules
 from mv_assets.state.health import Wrong
-from mv_assets.state.model import Header, Snapshot
+from mv_assets.state.model import Header, Pulse, Snapshot
 from mv_assets.views.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What a look saw and what it left in the map."""
+class Limits:
+    """What a view's owner asked for, in milliseconds and buckets."""
 
-    snapshot: Snapshot
-    view_inputs: ViewInputs
-    seen: Mapping[int, BucketInputs]
-    # Generations that are being staged.
-    alive: frozenset[str]
-    # By bucket, files that can be merged into its rows.
-    additions: Mapping[int, Addition] = field(default_factory=dict)
+    max_buckets_per_run: int = 64
+    buffer: int = 0
+    settle: int = 0
+    settle_at_most: int = 0
+    closes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """A view after its look; without news where nothing changed and nothing can be due."""
+class Unchanged:
+    """A view of which nothing changed since its last look, and nothing can be due."""
 
     view: View
     header: Header
     limits: Limits
-    at: int
-    news: News | None = None
+    now: int
     # Files that can't be used.
     broken: tuple[str, ...] = ()
-    # Buckets that a person asked for by name.
+
+    @property
+    def at_rest(self) -> bool:
+        return True
+
+    @property
+    def source_end(self) -> int | None:
+        return self.header.source_end
+
+    @property
+    def wrong(self) -> Wrong:
+        """What a person should see to: at rest nothing failed, and nobody waits."""
+        return Wrong(broken=self.broken)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A view after its look: the map as the look left it, the current inputs of each bucket, and the time."""
+
+    view: View
+    limits: Limits
+    now: int
+    snapshot: Snapshot
+    view_inputs: ViewInputs
+    buckets: Mapping[int, BucketInputs]
+    # The last time that the base is known to have, and where a bucket ends at the latest that is complete.
+    source_end: int | None
+    cap: int | None
+    # When the dimensions' files last changed, as far as that is not long ago.
+    dimensions_changed: tuple[int, ...]
+    # Generations that are being staged.
+    alive: frozenset[str]
+    # By bucket, files that can be merged into its rows.
+    additions: Mapping[int, Addition] = field(default_factory=dict)
+    # Files that can't be used.
+    broken: tuple[str, ...] = ()
+    # Buckets that a person asked for by name: due or not, if there is anything to compute them from.
     named: frozenset[int] = frozenset()
+
+    @property
+    def header(self) -> Header:
+        return self.snapshot.header
 
     @property
     def at_rest(self) -> bool:
         """Whether no bucket waits to be computed."""
-        look = None if self.news is None else self.news.snapshot.look
-        return self.news is None or (look is not None and look.unserved is None)
+        look = self.snapshot.look
+        return look is not None and look.unserved is None
 
     @property
     def wrong(self) -> Wrong:
         """What a person should see to."""
-        if self.news is None:
-            # At rest nothing failed, and nobody waits.
-            return Wrong(broken=self.broken)
-        return replace(self.view.wrong(self.news.snapshot, self.at), broken=self.broken)
+        return replace(self.view.wrong(self.snapshot, self.now), broken=self.broken)
 
-    def plan(self) -> Plan:
-        """What to do about the view now."""
-        if self.news is None:
-            return Plan(self.header.version)
-        news = self.news
-        recent = news.view_inputs.dimensions_changed(self.at, self.limits.settle_at_most)
-        situation = Situation(
-            snapshot=news.snapshot,
-            seen=news.seen,
-            base=news.view_inputs.base,
-            limits=self.limits,
-            now=self.at,
-            source_end=self._source_end,
-            cap=news.view_inputs.cap(self.at),
-            alive=news.alive,
-            dimensions_changed=recent,
-            additions=news.additions,
-            named=self.named,
-        )
-        return planner.plan(situation)
 
-    def not_due(self, bucket: int) -> str:
-        """Why a bucket that has no row is in no plan."""
-        base = self.view.declared.base
-        return planner.not_due(self.header, self.limits, base, self._source_end, self.at, bucket)
+# A view after its look, whatever that found.
+Observed = Observation | Unchanged
 
-    @property
-    def _source_end(self) -> int | None:
-        return self.header.source_end if self.news is None else self.news.view_inputs.source_end(self.at)
+
+def horizon(snapshot: Snapshot, limits: Limits, cap: int | None, now: int, named: Iterable[int] = ()) -> int:
+    """Where the buckets end that a look and a plan are about: rows, W, what may be appended or was named."""
+    header, latest = snapshot.header, cutoff(limits, cap, now)
+    last = max(chain(snapshot.rows, named), default=None)
+    rows_end = header.watermark if last is None else header.buckets.next(last)
+    return max(header.watermark, rows_end, header.start if latest is None else latest)
+
+
+def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
+    """The latest end an APPEND may have: past its buffer, and within what the source is known to hold."""
+    return None if cap is None else min(now - limits.buffer, cap)
+
+
+def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
+    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
+    header = pulse.header
+    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
+        return False
+    closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
+    latest = cutoff(limits, rules.complete(header.source_end, closed), now)
+    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest

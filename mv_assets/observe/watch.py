@@ -11,9 +11,14 @@ from mv_assets.observe import consistency
 from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs, ViewInputs, version_of
 from mv_assets.observe.maps import ImaginedMaps, Maps
-from mv_assets.observe.observation import News, Outlook
-from mv_assets.plan import planner
-from mv_assets.plan.planner import Limits, Plan
+from mv_assets.observe.observation import (
+    Limits,
+    Observation,
+    Observed,
+    Unchanged,
+    horizon,
+    nothing_due,
+)
 from mv_assets.state import health, rules
 from mv_assets.state.model import Pulse, Snapshot, State
 from mv_assets.state.store import Store
@@ -56,7 +61,7 @@ class Watch:
         *,
         whole: bool = False,
         named: Mapping[str, frozenset[int]] | None = None,
-    ) -> dict[str, Outlook | MvError]:
+    ) -> dict[str, Observed | MvError]:
         """Look at views, and at those they are based on, which come first.
 
         With `whole`, tables are listed even if nothing changed. Buckets that a person has `named`, by view,
@@ -71,11 +76,11 @@ class Watch:
             self._pulses[view.name] = _tried(self._declared, view, known)
         asked = named or {}
         found = {
-            view.name: _tried(self._outlook, view, asked.get(view.name, frozenset()), whole=whole)
+            view.name: _tried(self._observe, view, asked.get(view.name, frozenset()), whole=whole)
             for view in views
         }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
-        rest = [name for name, each in found.items() if isinstance(each, Outlook) and each.at_rest]
+        rest = [name for name, each in found.items() if not isinstance(each, MvError) and each.at_rest]
         self._maps.end_round(looks, rest)
         return found
 
@@ -83,28 +88,41 @@ class Watch:
         check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, _ok(known).get(view.name))
 
-    def _outlook(self, view: View, named: frozenset[int], *, whole: bool) -> Outlook:
+    def _observe(self, view: View, named: frozenset[int], *, whole: bool) -> Observed:
         pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()
         base_version = self._version(view.declared.base)
         version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
         idle = rules.idle(pulse.look, version, pulse.header.version, now)
-        if idle and not whole and not named and planner.nothing_due(pulse, limits, now):
-            return Outlook(view, pulse.header, limits, now, broken=health.broken(pulse))
+        if idle and not whole and not named and nothing_due(pulse, limits, now):
+            return Unchanged(view, pulse.header, limits, now, health.broken(pulse))
         # Before the map: an attempt that ends in between is then seen by what it committed.
         alive = self._maps.alive(view.name)
         snapshot = self._snapshot(view.name)
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
         view_inputs = ViewInputs(view, base, dimensions)
-        end = planner.horizon(snapshot, limits, view_inputs.cap(now), now, named)
+        cap = view_inputs.cap(now)
+        end = horizon(snapshot, limits, cap, now, named)
         seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
         snapshot = health.looked(self._look(view, snapshot, pulse.header.version, view_inputs, seen, now))
         self._snapshots[view.name] = snapshot
         if view.freezes:
             seen = self._with_recorded(view, snapshot, view_inputs, seen)
-        news = News(snapshot, view_inputs, seen, alive, self._additions(view, snapshot, view_inputs, seen))
-        broken = tuple(line for _, line in view_inputs.unusable())
-        return Outlook(view, snapshot.header, limits, now, news, broken, named)
+        return Observation(
+            view,
+            limits,
+            now,
+            snapshot,
+            view_inputs,
+            seen,
+            source_end=view_inputs.source_end(now),
+            cap=cap,
+            dimensions_changed=view_inputs.dimensions_changed(now, limits.settle_at_most),
+            alive=alive,
+            additions=self._additions(view, snapshot, view_inputs, seen),
+            broken=tuple(line for _, line in view_inputs.unusable()),
+            named=named,
+        )
 
     def _look(
         self,
@@ -213,29 +231,17 @@ class ImaginedWatch(Watch):
         self._copies = ImaginedMaps(store)
         super().__init__(catalog, tables, self._copies, clock, observer)
 
-    def following(self, found: Mapping[str, Outlook | MvError]) -> dict[str, Plan]:
-        """What there will be to do about views, and is not yet, once those they are based on are computed.
+    def again(self, view: View) -> Observed | MvError:
+        """What there is now of one view of the round, if the maps below it are others; nothing is listed."""
+        return _tried(self._observe, view, frozenset(), whole=True)
 
-        `found` is the round that was just made. Its plans are carried out on the copies, from the base up,
-        and what is based on them is looked at again; no table is listed once more.
-        """
-        later: dict[str, Plan] = {}
-        moved: set[str] = set()
-        for view in self._catalog.with_upstream(found):
-            now = found[view.name]
-            then = (
-                _tried(self._outlook, view, frozenset(), whole=True) if view.declared.base in moved else now
-            )
-            if isinstance(now, MvError) or isinstance(then, MvError):
-                continue
-            plan = then.plan()
-            more = plan.without(now.plan()).computed
-            if more.work:
-                later[view.name] = more
-            if plan.work:
-                moved.add(view.name)
-                self._snapshots[view.name] = self._copies.carry_out(view.name, plan, then.at)
-        return later
+    def map_of(self, view: str) -> Snapshot:
+        return self._copies.snapshot(view)
+
+    def imagine(self, snapshot: Snapshot) -> None:
+        """Have the map of a view be another from now on."""
+        self._copies.imagine(snapshot)
+        self._snapshots[snapshot.header.view] = snapshot
 
 
 def _tried(step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | MvError:

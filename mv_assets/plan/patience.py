@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mv_assets.plan.planner import Limits, Waiting
+from mv_assets.observe.observation import Limits
+from mv_assets.plan.planner import Waiting
 
 
 class Patience:

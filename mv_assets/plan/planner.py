@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.observe import additions as merging
 from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs
+from mv_assets.observe.observation import Observation, Observed, Unchanged, cutoff
 from mv_assets.state import rules
-from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Pulse, Snapshot
+from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Snapshot
 from mv_assets.state.rules import Due, Standing
 from mv_assets.tables.listing import Listing
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a view's owner asked for, in milliseconds and buckets."""
-
-    max_buckets_per_run: int = 64
-    buffer: int = 0
-    settle: int = 0
-    settle_at_most: int = 0
-    closes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,51 +88,10 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """All that a plan is made from."""
-
-    snapshot: Snapshot
-    seen: Mapping[int, BucketInputs]
-    base: Listing
-    limits: Limits
-    now: int
-    source_end: int | None
-    # Where a bucket ends at the latest that is complete.
-    cap: int | None
-    alive: frozenset[str] = frozenset()
-    # When the dimensions' files last changed, as far as that is not long ago.
-    dimensions_changed: tuple[int, ...] = ()
-    additions: Mapping[int, Addition] = field(default_factory=dict)
-    # Buckets that a person asked for by name: due or not, if there is anything to compute them from.
-    named: frozenset[int] = frozenset()
-
-
-def horizon(snapshot: Snapshot, limits: Limits, cap: int | None, now: int, named: Iterable[int] = ()) -> int:
-    """Where the buckets end that a look and a plan are about: rows, W, what may be appended or was named."""
-    header, latest = snapshot.header, cutoff(limits, cap, now)
-    last = max(chain(snapshot.rows, named), default=None)
-    rows_end = header.watermark if last is None else header.buckets.next(last)
-    return max(header.watermark, rows_end, header.start if latest is None else latest)
-
-
-def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
-    """The latest end an APPEND may have: past its buffer, and within what the source is known to hold."""
-    return None if cap is None else min(now - limits.buffer, cap)
-
-
-def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
-    """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
-    header = pulse.header
-    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
-        return False
-    closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
-    latest = cutoff(limits, rules.complete(header.source_end, closed), now)
-    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest
-
-
-def not_due(header: Header, limits: Limits, base: str, source_end: int | None, now: int, bucket: int) -> str:
+def not_due(found: Observed, bucket: int) -> str:
     """Why a bucket that has no row is not to be computed now."""
+    header, limits, now = found.header, found.limits, found.now
+    base, source_end = found.view.declared.base, found.source_end
     end = header.buckets.next(bucket)
     if bucket < header.start:
         start = header.buckets.key(header.start)
@@ -162,28 +110,31 @@ def not_due(header: Header, limits: Limits, base: str, source_end: int | None, n
     return f"it ends at {iso(end)}, and {base} is known to have {known}"
 
 
-def plan(situation: Situation) -> Plan:
+def plan(found: Observed) -> Plan:
     """Reverts, then repairs with the newest first, then appends with the oldest first."""
+    if isinstance(found, Unchanged):
+        return Plan(found.header.version)
+    observation = found
     waiting: list[Waiting] = []
     failing: list[Failing] = []
     ready: dict[Due, list[_Ready]] = {due: [] for due in Due}
-    for seen in situation.seen.values():
-        decided = _decide(situation, seen)
+    for seen in observation.buckets.values():
+        decided = _decide(observation, seen)
         if isinstance(decided, Waiting):
             waiting.append(decided)
         elif isinstance(decided, Failing):
             failing.append(decided)
         elif decided is not None:
             ready[decided.due].append(decided)
-    reverts = _works(situation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
-    most_buckets = situation.limits.max_buckets_per_run
+    reverts = _works(observation, ready[Due.REVERT], len(ready[Due.REVERT]) or 1)
+    most_buckets = observation.limits.max_buckets_per_run
     repairs = [
-        work for due in (Due.DELETE, Due.OVERWRITE) for work in _works(situation, ready[due], most_buckets)
+        work for due in (Due.DELETE, Due.OVERWRITE) for work in _works(observation, ready[due], most_buckets)
     ]
     repairs.sort(key=lambda work: work.buckets[-1].bucket, reverse=True)
-    appends = _works(situation, ready[Due.APPEND], most_buckets)
+    appends = _works(observation, ready[Due.APPEND], most_buckets)
     works = (*reverts, *repairs, *appends)
-    return Plan(situation.snapshot.header.version, works, tuple(failing), tuple(waiting))
+    return Plan(observation.snapshot.header.version, works, tuple(failing), tuple(waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +148,13 @@ class _Ready:
     alone: bool
 
 
-def _decide(situation: Situation, seen: BucketInputs) -> _Ready | Waiting | Failing | None:
-    header, bucket = situation.snapshot.header, seen.bucket
-    row = situation.snapshot.rows.get(bucket)
-    latest = cutoff(situation.limits, situation.cap, situation.now)
+def _decide(observation: Observation, seen: BucketInputs) -> _Ready | Waiting | Failing | None:
+    header, bucket = observation.snapshot.header, seen.bucket
+    row = observation.snapshot.rows.get(bucket)
+    latest = cutoff(observation.limits, observation.cap, observation.now)
     due = rules.due(row, header, bucket, seen.current, header.start if latest is None else latest)
-    if due is Due.NOTHING and row is None and bucket in situation.named:
-        hindrance = _hindrance(situation, seen)
+    if due is Due.NOTHING and row is None and bucket in observation.named:
+        hindrance = _hindrance(observation, seen)
         if hindrance is not None:
             return Waiting(bucket, hindrance)
         due = Due.APPEND
@@ -214,14 +165,14 @@ def _decide(situation: Situation, seen: BucketInputs) -> _Ready | Waiting | Fail
     planned = Planned(bucket, None if row is None else row.token, seen.current.inputs)
     if due is Due.REVERT:
         return _Ready(due, planned, (), "inputs turned out equal", alone=False)
-    record = situation.snapshot.attempts.get(bucket)
-    alive = record is not None and record.generation in situation.alive
-    standing = rules.standing(record, planned.inputs, alive=alive, now=situation.now)
+    record = observation.snapshot.attempts.get(bucket)
+    alive = record is not None and record.generation in observation.alive
+    standing = rules.standing(record, planned.inputs, alive=alive, now=observation.now)
     if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
         failed = standing is Standing.BACKING_OFF and record.last_error is not None
         return Waiting(bucket, _held_back(record, standing), failed=failed)
-    settled = _settled_at(situation, row, seen)
-    if settled > situation.now:
+    settled = _settled_at(observation, row, seen)
+    if settled > observation.now:
         return Waiting(bucket, "its files are still arriving", settled)
     if seen.errors:
         return Failing(planned, "; ".join(seen.errors))
@@ -229,24 +180,24 @@ def _decide(situation: Situation, seen: BucketInputs) -> _Ready | Waiting | Fail
     return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
 
 
-def _hindrance(situation: Situation, seen: BucketInputs) -> str | None:
+def _hindrance(observation: Observation, seen: BucketInputs) -> str | None:
     """Why a bucket that is not due can't be computed even for a person who asks for it."""
-    if seen.bucket > situation.now:
+    if seen.bucket > observation.now:
         return "it lies in the future"
     if seen.current.inputs is None:
         return _waits_for(seen)
     if seen.members:
         return None
-    base, header = situation.base.table, situation.snapshot.header
-    why = not_due(header, situation.limits, base, situation.source_end, situation.now, seen.bucket)
+    base, why = observation.view_inputs.base.table, not_due(observation, seen.bucket)
     return f"{base} has no rows of it yet: {why}"
 
 
-def _settled_at(situation: Situation, row: PartitionRow | None, seen: BucketInputs) -> int:
+def _settled_at(observation: Observation, row: PartitionRow | None, seen: BucketInputs) -> int:
     """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
-    now, limits, buckets = situation.now, situation.limits, situation.snapshot.header.buckets
-    ahead = situation.base.behind(now)
-    changed = [*(situation.base.changed[at] + ahead for at in seen.members), *situation.dimensions_changed]
+    now, limits, buckets = observation.now, observation.limits, observation.snapshot.header.buckets
+    base = observation.view_inputs.base
+    ahead = base.behind(now)
+    changed = [*(base.changed[at] + ahead for at in seen.members), *observation.dimensions_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
     recent = [time for time in changed if abs(now - time) < limits.settle]
     if not recent:
@@ -256,7 +207,7 @@ def _settled_at(situation: Situation, row: PartitionRow | None, seen: BucketInpu
     since = buckets.next(seen.bucket) if refreshed is None or refreshed > now else refreshed
     first = min((time for time in changed if time > since), default=now)
     # A file that is replaced shows its last change only; looks remember how long its bucket has been waiting.
-    first = min(first, _waiting_since(situation.snapshot, row, seen.bucket, now))
+    first = min(first, _waiting_since(observation.snapshot, row, seen.bucket, now))
     return min(max(recent) + limits.settle, first + limits.settle_at_most)
 
 
@@ -275,12 +226,15 @@ def _waiting_since(snapshot: Snapshot, row: PartitionRow | None, bucket: int, no
     return max([oldest.since, *(time for time in refreshed if time <= now)])
 
 
-def _works(situation: Situation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
-    known = situation.additions
-    for run in _runs(ready, situation.snapshot.header.buckets, most):
+def _works(observation: Observation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
+    known = observation.additions
+    for run in _runs(ready, observation.snapshot.header.buckets, most):
         members = {each.planned.bucket: each.members for each in run}
         additions = {bucket: known[bucket] for bucket in members if bucket in known}
-        size, whole = to_read(situation.base, members, additions), to_read(situation.base, members)
+        size, whole = (
+            to_read(observation.view_inputs.base, members, additions),
+            to_read(observation.view_inputs.base, members),
+        )
         if whole - size < merging.WORTH:
             size, additions = whole, {}
         reasons = dict.fromkeys(each.reason for each in run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mv_assets.errors import MvError
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.plan.planner import Failing, Plan, Work
 from mv_assets.run.attempt import OpenAttempt
@@ -19,7 +19,7 @@ from mv_assets.views.view import View
 
 def carry_out(
     project: OpenProject,
-    outlook: Outlook,
+    observed: Observed,
     plan: Plan,
     begins: Callable[[View, Work], None] = lambda _view, _work: None,
 ) -> Iterator[tuple[Work, list[Result]]]:
@@ -30,11 +30,11 @@ def carry_out(
         OutOfSpace: in the end, if one had no room; at once if a second one has none.
 
     """
-    if outlook.news is None:
+    if isinstance(observed, Unchanged):
         return
-    view = outlook.view.name
+    view = observed.view.name
     try:
-        yield from _carried_out(project, outlook.view, outlook.news, plan, begins)
+        yield from _carried_out(project, observed.view, observed, plan, begins)
     except MvError as error:
         project.troubles.note(Doing.WORK, {view: error})
         raise
@@ -43,16 +43,20 @@ def carry_out(
 
 
 def _carried_out(
-    project: OpenProject, view: View, news: News, plan: Plan, begins: Callable[[View, Work], None]
+    project: OpenProject,
+    view: View,
+    observation: Observation,
+    plan: Plan,
+    begins: Callable[[View, Work], None],
 ) -> Iterator[tuple[Work, list[Result]]]:
     stops = Stops()
-    second_looks = project.second_looks(news.view_inputs)
+    second_looks = project.second_looks(observation.view_inputs)
     for work in plan.work:
         begins(view, work)
         if work.operation is Due.REVERT:
-            yield work, _revert(project, news, second_looks, work)
+            yield work, _revert(project, observation, second_looks, work)
         else:
-            with Staging(project, news, second_looks, plan.version, work) as staging:
+            with Staging(project, observation, second_looks, plan.version, work) as staging:
                 staging.stage()
                 yield work, staging.commit()
                 if staging.stopped is not None and stops.the_rest(staging.stopped):
@@ -63,10 +67,12 @@ def _carried_out(
         raise stops.full
 
 
-def _revert(project: OpenProject, news: News, second_looks: SecondLooks, work: Work) -> list[Result]:
+def _revert(
+    project: OpenProject, observation: Observation, second_looks: SecondLooks, work: Work
+) -> list[Result]:
     """Undo false alarms that still are: much may have arrived since they were planned."""
-    view, buckets = news.view_inputs.view.declaration, [planned.bucket for planned in work.buckets]
-    second_look = second_looks.look({bucket: news.seen[bucket] for bucket in buckets})
+    view, buckets = observation.view_inputs.view.declaration, [planned.bucket for planned in work.buckets]
+    second_look = second_looks.look({bucket: observation.buckets[bucket] for bucket in buckets})
     reverted = project.manager.revert(view, second_look.current_inputs)
     return [Result(bucket, work.operation, Outcome.REVERTED, reason=work.reason) for bucket in reverted]
 

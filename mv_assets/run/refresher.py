@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mv_assets.errors import EngineLost, EngineUnavailable, MvError
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed, Unchanged
 from mv_assets.observe.watch import Observer
 from mv_assets.plan import planner
 from mv_assets.plan.patience import Patience
@@ -111,66 +111,66 @@ class Refresher:
         while True:
             found = self._watch.round(asked, named=self._scope.named)
             plans = [plan for plan in map(self._plan, found.items()) if plan is not None]
-            self._progress.plans((outlook.view, work) for outlook, plan in plans for work in plan.work)
-            worked = [self._carry_out(outlook, plan) for outlook, plan in plans]
+            self._progress.plans((observed.view, work) for observed, plan in plans for work in plan.work)
+            worked = [self._carry_out(observed, plan) for observed, plan in plans]
             if not any(worked) and not self._wait():
                 return list(self._reports.values())
 
-    def _plan(self, found: tuple[str, Outlook | MvError]) -> tuple[Outlook, Plan] | None:
-        name, outlook = found
+    def _plan(self, found: tuple[str, Observed | MvError]) -> tuple[Observed, Plan] | None:
+        name, observed = found
         named = self._scope.named.get(name, frozenset())
         report = self._reports.setdefault(name, Report(self._project.catalog.view(name), named=named))
-        if isinstance(outlook, MvError):
-            report.error = outlook
+        if isinstance(observed, MvError):
+            report.error = observed
             return None
-        report.found = outlook.wrong
+        report.found = observed.wrong
         if report.error is not None:
             return None
-        self._patience.allow(outlook.limits)
-        plan = self._narrowed(outlook, outlook.plan())
+        self._patience.allow(observed.limits)
+        plan = self._narrowed(observed, planner.plan(observed))
         report.waiting = plan.waiting
-        return outlook, plan
+        return observed, plan
 
-    def _narrowed(self, outlook: Outlook, plan: Plan) -> Plan:
+    def _narrowed(self, observed: Observed, plan: Plan) -> Plan:
         """What of a plan was asked for and may still be done in this refresh."""
-        view = outlook.view
+        view = observed.view
         asked = plan.narrowed(lambda bucket: self._scope.holds(view, bucket))
         possible = asked.narrowed(lambda bucket: self._may_try(view, bucket))
         kept, waiting = list[Work](), list(asked.waiting)
         for work in possible.work:
-            allowed, left = self._allowed(outlook, work)
+            allowed, left = self._allowed(observed, work)
             waiting += [Waiting(planned.bucket, _LEFT) for planned in left]
             if allowed.buckets:
                 kept.append(allowed)
         return replace(possible, work=tuple(kept), waiting=tuple(waiting))
 
-    def _allowed(self, outlook: Outlook, work: Work) -> tuple[Work, Sequence[Planned]]:
+    def _allowed(self, observed: Observed, work: Work) -> tuple[Work, Sequence[Planned]]:
         """As many of the work's buckets as may be read, from the first on, and the others."""
         buckets, most = work.buckets, self._scope.max_bytes
-        size, kept = self._size(outlook, work, buckets), len(buckets)
+        size, kept = self._size(observed, work, buckets), len(buckets)
         while most is not None and kept and self._read + size > most:
             kept -= 1
-            size = self._size(outlook, work, buckets[:kept])
+            size = self._size(observed, work, buckets[:kept])
         self._read += size
         return replace(work, buckets=buckets[:kept], bytes=size), buckets[kept:]
 
-    def _size(self, outlook: Outlook, work: Work, buckets: Sequence[Planned]) -> int:
-        if outlook.news is None or work.operation in (Due.REVERT, Due.DELETE):
+    def _size(self, observed: Observed, work: Work, buckets: Sequence[Planned]) -> int:
+        if isinstance(observed, Unchanged) or work.operation in (Due.REVERT, Due.DELETE):
             return 0
-        members = {planned.bucket: outlook.news.seen[planned.bucket].members for planned in buckets}
-        return planner.to_read(outlook.news.view_inputs.base, members, work.additions)
+        members = {planned.bucket: observed.buckets[planned.bucket].members for planned in buckets}
+        return planner.to_read(observed.view_inputs.base, members, work.additions)
 
     def _may_try(self, view: View, bucket: int) -> bool:
         return self._tries[view.name, bucket] < _TRIES
 
-    def _carry_out(self, outlook: Outlook, plan: Plan) -> bool:
+    def _carry_out(self, observed: Observed, plan: Plan) -> bool:
         """Do the work; whether there was any."""
-        view, report = outlook.view, self._reports[outlook.view.name]
+        view, report = observed.view, self._reports[observed.view.name]
         if plan.work and self._unavailable is not None:
             report.error = self._unavailable
             return False
         try:
-            for work, results in carry_out(self._project, outlook, plan, self._progress.begins):
+            for work, results in carry_out(self._project, observed, plan, self._progress.begins):
                 for result in results:
                     report.results[result.bucket] = result
                     self._tries[view.name, result.bucket] += result.tried

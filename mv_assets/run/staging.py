@@ -11,7 +11,7 @@ from typing import Self
 from mv_assets.buckets import iso
 from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.observe.inputs import BucketInputs
-from mv_assets.observe.observation import News
+from mv_assets.observe.observation import Observation
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.plan.planner import Work
 from mv_assets.run.attempt import Compute, OpenAttempt
@@ -46,16 +46,23 @@ class Staging:
     """
 
     def __init__(
-        self, project: OpenProject, news: News, second_looks: SecondLooks, version: int, work: Work
+        self,
+        project: OpenProject,
+        observation: Observation,
+        second_looks: SecondLooks,
+        version: int,
+        work: Work,
     ) -> None:
         self._project = project
-        self._view = news.view_inputs.view
-        self._news = news
+        self._view = observation.view_inputs.view
+        self._observation = observation
         self._version = version
         self._operation = work.operation
         self._planned = {planned.bucket: planned for planned in work.buckets}
         self._merging = {
-            b: (news.snapshot.rows[b], each) for b, each in work.additions.items() if b in self._planned
+            b: (observation.snapshot.rows[b], each)
+            for b, each in work.additions.items()
+            if b in self._planned
         }
         self._second_looks = second_looks
         self._open: list[OpenAttempt] = []
@@ -82,7 +89,7 @@ class Staging:
             EngineUnavailable: there is no Spark.
 
         """
-        seen = {bucket: self._news.seen[bucket] for bucket in self._planned}
+        seen = {bucket: self._observation.buckets[bucket] for bucket in self._planned}
         full = {bucket: each for bucket, each in seen.items() if each.members}
         self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
         if full:
@@ -117,7 +124,7 @@ class Staging:
             try:
                 with spark_errors():
                     computation = self._project.sources.computation(
-                        held, spark, self._news.view_inputs, full, self._merging
+                        held, spark, self._observation.view_inputs, full, self._merging
                     )
                     groups = computation.groups(list(full))
             except JobFailed as failed:
@@ -149,7 +156,10 @@ class Staging:
             return
         attempt = self._register(buckets)
         try:
-            attempt.stage(compute, lambda bucket: self._news.view_inputs.segments(self._news.seen[bucket]))
+            attempt.stage(
+                compute,
+                lambda bucket: self._observation.view_inputs.segments(self._observation.buckets[bucket]),
+            )
         except EngineUnavailable as gone:
             # Perhaps these buckets were too much for it: what killed its process runs alone next time.
             lost = EngineLost(self._view.name, buckets, gone.why)
@@ -216,7 +226,7 @@ class Staging:
         ]
 
     def _look_again(self, buckets: Sequence[int]) -> SecondLook:
-        return self._second_looks.look({bucket: self._news.seen[bucket] for bucket in buckets})
+        return self._second_looks.look({bucket: self._observation.buckets[bucket] for bucket in buckets})
 
     def _moved(self, buckets: Sequence[int]) -> dict[int, Result]:
         """Buckets whose inputs are not the planned ones any more: that, then, is why they failed."""

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Self
 
 from mv_assets.errors import EngineUnavailable, MvError
-from mv_assets.observe.observation import News, Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.observe.watch import Observer
+from mv_assets.plan import planner
 from mv_assets.plan.patience import Patience
 from mv_assets.plan.planner import Plan, Waiting
 from mv_assets.run import executor
@@ -99,14 +100,14 @@ class TwoStepRefresh:
             MvError: the view, or a table that it reads, can't be used.
 
         """
-        outlook, plan = self._plan()
+        observed, plan = self._plan()
         due = {planned.bucket for work in plan.work for planned in work.buckets}
-        self._note(self._nothing(outlook, plan, bucket) for bucket in self._buckets if bucket not in due)
-        if outlook.news is None:
+        self._note(self._nothing(observed, plan, bucket) for bucket in self._buckets if bucket not in due)
+        if isinstance(observed, Unchanged):
             return False
-        self._stage(outlook.news, plan)
+        self._stage(observed, plan)
         at_once = replace(plan, work=plan.reverts.work)
-        for _, results in executor.carry_out(self._project, outlook, at_once):
+        for _, results in executor.carry_out(self._project, observed, at_once):
             self._note(results)
         return bool(self._staged)
 
@@ -132,29 +133,29 @@ class TwoStepRefresh:
     def _note(self, results: Iterable[Result]) -> None:
         self._results |= {result.bucket: result for result in results}
 
-    def _plan(self) -> tuple[Outlook, Plan]:
+    def _plan(self) -> tuple[Observed, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
         name, asked, watch = self._view.name, set(self._buckets), self._project.watch(self._observer)
         patience = Patience(self._project.clock, self._sleep)
         while True:
-            outlook = watch.round([name], named={name: self._named})[name]
-            if isinstance(outlook, MvError):
-                raise outlook
-            plan = outlook.plan().narrowed(asked.__contains__)
-            patience.allow(outlook.limits)
+            observed = watch.round([name], named={name: self._named})[name]
+            if isinstance(observed, MvError):
+                raise observed
+            plan = planner.plan(observed).narrowed(asked.__contains__)
+            patience.allow(observed.limits)
             if not patience.wait(plan.waiting):
-                return outlook, plan
+                return observed, plan
 
-    def _stage(self, news: News, plan: Plan) -> None:
+    def _stage(self, observation: Observation, plan: Plan) -> None:
         """Stage work by work; what Spark did not get to, as it went away, says so."""
-        project, looks = self._project, self._project.second_looks(news.view_inputs)
+        project, looks = self._project, self._project.second_looks(observation.view_inputs)
         gone: MvError | None = None
         stops = Stops()
         for work in plan.work:
             if work.operation is Due.REVERT:
                 continue
             if gone is None:
-                staging = self._held.enter_context(Staging(project, news, looks, plan.version, work))
+                staging = self._held.enter_context(Staging(project, observation, looks, plan.version, work))
                 try:
                     staging.stage()
                 except EngineUnavailable as error:
@@ -168,17 +169,19 @@ class TwoStepRefresh:
                     continue
             self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
-    def _nothing(self, outlook: Outlook, plan: Plan, bucket: int) -> Result:
+    def _nothing(self, observed: Observed, plan: Plan, bucket: int) -> Result:
         """What to say of a bucket that nothing is done about."""
         waits = {waiting.bucket: waiting for waiting in plan.waiting}
         if bucket in waits:
             return _waiting(waits[bucket])
-        snapshot = outlook.news.snapshot if outlook.news is not None else None
+        snapshot = observed.snapshot if isinstance(observed, Observation) else None
         if snapshot is None:
             snapshot = self._project.store.snapshot(self._view.name, bucket, self._view.buckets.next(bucket))
         if rules.effective_state(snapshot.rows.get(bucket), snapshot.header) is State.VALID:
             return Result(bucket, Due.NOTHING, Outcome.REPLAY, reason="it is VALID already")
-        return Result(bucket, Due.WAIT, Outcome.WAITING, reason=f"not due: {outlook.not_due(bucket)}")
+        return Result(
+            bucket, Due.WAIT, Outcome.WAITING, reason=f"not due: {planner.not_due(observed, bucket)}"
+        )
 
 
 def _waiting(waiting: Waiting) -> Result:

@@ -220,7 +220,7 @@ class Look:
     """One complete listing, compared with the map at `map_version`.
 
     `recheck_at` is the time from which the same listing would mean something else (a segment that ends
-    in the future comes due), so that an unchanged table is not taken for unchanged news.
+    in the future comes due), so that an unchanged table is not taken for unchanged observation.
     """
 
     table_version: str

@@ -10,8 +10,8 @@ import pytest
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
 from mv_assets.config import MaterializedView
-from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import Limits, nothing_due
+from mv_assets.observe.observation import Limits, Observation, Observed, Unchanged, nothing_due
+from mv_assets.plan import planner
 from mv_assets.state import health, rules
 from mv_assets.state.model import _SEAL, Operation
 from mv_assets_tests.lake import HOURLY, Lake, day, through, view, works
@@ -27,11 +27,11 @@ def batch(made: Lake, number: int) -> None:
     made.write(f"batch-{number}.parquet", [day(number, 0), day(number, LAST)])
 
 
-def named(made: Lake, *days: int, name: str = "v") -> Outlook:
+def named(made: Lake, *days: int, name: str = "v") -> Observed:
     """A round in which a person asks for days."""
-    outlook = made.watch().round(named={name: frozenset(number * DAY for number in days)})[name]
-    assert isinstance(outlook, Outlook)
-    return outlook
+    observed = made.watch().round(named={name: frozenset(number * DAY for number in days)})[name]
+    assert isinstance(observed, Observed)
+    return observed
 
 
 def test_141_a_day_whose_data_stops_at_235931_is_due_once_it_is_closed(lake: Lakes) -> None:
@@ -41,7 +41,7 @@ def test_141_a_day_whose_data_stops_at_235931_is_due_once_it_is_closed(lake: Lak
     made.converge()
     assert (made.planned(), made.states(0), made.watermark()) == ([], "-", 0)
     made.clock.now = DAY + HOUR
-    assert works(made.look().plan()) == [("APPEND", [0])]
+    assert works(planner.plan(made.look())) == [("APPEND", [0])]
     made.converge()
     assert (made.states(0, 1), made.watermark()) == ("V-", 1)
     # The next day has no data: it is not due at any time, and W stays.
@@ -75,16 +75,16 @@ def test_an_unchanged_table_is_looked_at_when_the_clock_closes_a_bucket_and_not_
     batch(made, tomorrow)
     made.clock.now = (tomorrow + 1) * DAY
     made.converge()
-    assert made.look().news is None
+    assert isinstance(made.look(), Unchanged)
     made.clock.now += HOUR - 1
-    assert made.look().news is None
+    assert isinstance(made.look(), Unchanged)
     made.clock.now += 1
-    assert made.look().news is not None
+    assert isinstance(made.look(), Observation)
     made.converge()
     version = made.version()
     assert (made.states(tomorrow), made.watermark()) == ("V", tomorrow + 1)
     made.clock.now += 100 * DAY
-    assert made.look().news is None
+    assert isinstance(made.look(), Unchanged)
     assert (made.version(), made.watermark()) == (version, tomorrow + 1)
 
 
@@ -119,9 +119,9 @@ def test_w_climbs_by_the_clock_over_what_a_person_had_computed_before(lake: Lake
     made.look()
     assert made.watermark() == 0
     made.clock.now += 1
-    outlook = made.look()
-    assert (works(outlook.plan()), made.watermark()) == ([], 1)
-    assert made.look().news is None
+    observed = made.look()
+    assert (works(planner.plan(observed)), made.watermark()) == ([], 1)
+    assert isinstance(made.look(), Unchanged)
 
 
 def test_closing_is_one_write_and_its_line_in_the_log_says_so(lake: Lakes) -> None:
@@ -202,9 +202,9 @@ def test_a_commit_by_one_that_knows_of_no_closing_moves_w_as_far_as_the_map_says
     made = lake(view(closes="1h"))
     batch(made, 0)
     made.clock.now = DAY + HOUR
-    outlook = made.look()
+    observed = made.look()
     made.declare(view())
-    made.carry_out(outlook)
+    made.carry_out(observed)
     assert (made.states(0), made.watermark()) == ("V", 1)
 
 
@@ -248,7 +248,7 @@ def test_closing_before_1970_is_like_any_other(lake: Lakes) -> None:
     made.converge()
     assert (made.states(-2, -1), made.watermark()) == ("V-", -1)
     made.clock.now = HOUR
-    assert works(made.look().plan()) == [("APPEND", [-1])]
+    assert works(planner.plan(made.look())) == [("APPEND", [-1])]
     made.converge()
     assert (made.states(-2, -1), made.watermark()) == ("VV", 0)
 
@@ -312,12 +312,12 @@ def test_what_is_not_due_says_when_it_will_be(lake: Lakes) -> None:
     made.clock.now = DAY + HOUR - 1
     known = "events is known to have data up to 1970-01-01T23:59:31Z"
     said = f"it ends at 1970-01-02T00:00:00Z, {known}, and it is due at 1970-01-02T01:00:00Z"
-    assert made.look().not_due(0) == said
+    assert planner.not_due(made.look(), 0) == said
     made.clock.now = 9 * DAY
-    assert made.look().not_due(DAY) == f"it ends at 1970-01-03T00:00:00Z, and {known}"
+    assert planner.not_due(made.look(), DAY) == f"it ends at 1970-01-03T00:00:00Z, and {known}"
     made.declare(view())
     by_clock = "the view's `closes` would have it due by the clock"
-    assert made.look().not_due(0) == f"it ends at 1970-01-02T00:00:00Z, and {known}; {by_clock}"
+    assert planner.not_due(made.look(), 0) == f"it ends at 1970-01-02T00:00:00Z, and {known}; {by_clock}"
 
 
 def test_a_file_of_unknown_range_holds_w_at_a_closed_bucket_too(lake: Lakes) -> None:
@@ -395,7 +395,7 @@ def test_a_view_on_a_view_closes_nothing_that_the_one_below_is_only_late_with(la
     # 21:00 to 21:10 is there and not computed: a day without it would be wrong.
     assert made.snapshot("v").header.watermark == 21 * HOUR
     assert (made.states(0, name="w"), made.watermark("w")) == ("-", 0)
-    said = made.look("w", whole=True).not_due(0)
+    said = planner.not_due(made.look("w", whole=True), 0)
     assert (
         said == "it ends at 1970-01-02T00:00:00Z, and v is known to have data up to 1970-01-01T20:59:59.999Z"
     )
@@ -447,7 +447,7 @@ def test_a_day_of_a_view_on_a_view_that_is_named_waits_for_what_is_below(lake: L
     made.write("today.parquet", [day(1, 0), day(1, 9)])
     made.clock.now = DAY + 10 * HOUR
     made.converge()
-    [waiting] = named(made, 1, name="w").plan().waiting
+    [waiting] = planner.plan(named(made, 1, name="w")).waiting
     assert waiting.reason == "waits for v 1970-01-02, which is VACANT"
     made.carry_out(named(made, 1))
     assert made.carry_out(named(made, 1, name="w")) == {1: "committed"}

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import Fenced
+from mv_assets.plan import planner
 from mv_assets.plan.scope import Scope
 from mv_assets.run.refresher import Report
 from mv_assets.run.warehouse import Contents
@@ -73,9 +74,9 @@ def test_42_healing_moves_w_and_computes_nothing_else_again(lake: Refinery) -> N
 
 
 def test_43_a_file_that_arrives_during_a_refresh_leaves_progress_that_is_not_valid(lake: Refinery) -> None:
-    outlook = lake.look()
+    observed = lake.look()
     lake.before = once(lambda: lake.write("late.parquet", [day(1)]))
-    assert lake.carry_out(outlook) == {0: "committed", 1: "committed as STALE", 2: "committed"}
+    assert lake.carry_out(observed) == {0: "committed", 1: "committed as STALE", 2: "committed"}
     assert (lake.states(0, 1, 2), lake.watermark()) == ("VSV", 3)
     lake.converge()
     lake.check()
@@ -84,9 +85,9 @@ def test_43_a_file_that_arrives_during_a_refresh_leaves_progress_that_is_not_val
 def test_43_a_file_rewritten_during_a_refresh_commits_nothing(lake: Refinery) -> None:
     lake.run()
     lake.write("day-1.parquet", through(1), value=5)
-    before, outlook = lake.row(1), lake.look()
+    before, observed = lake.row(1), lake.look()
     lake.after = once(lambda: lake.write("day-1.parquet", through(1), value=6))
-    assert lake.carry_out(outlook) == {1: "source changed"}
+    assert lake.carry_out(observed) == {1: "source changed"}
     row = lake.row(1)
     assert before is not None
     assert row is not None
@@ -149,25 +150,25 @@ def test_82_a_file_rewritten_and_restored_while_it_was_read_does_not_become_vali
     original = path.read_bytes()
     lake.before = once(lambda: lake.write("day-1.parquet", through(1), value=1_000))
     lake.after = once(lambda: path.write_bytes(original))
-    outlook = lake.look()
-    assert lake.carry_out(outlook) == {0: "committed", 1: "source changed", 2: "committed"}
+    observed = lake.look()
+    assert lake.carry_out(observed) == {0: "committed", 1: "source changed", 2: "committed"}
     lake.converge()
     lake.check()
 
 
 def test_83_a_generation_of_which_one_bucket_committed_stays(lake: Refinery) -> None:
-    outlook = lake.look()
+    observed = lake.look()
     lake.after = once(lambda: lake.write("day-0.parquet", through(0), value=9))
-    assert lake.carry_out(outlook) == {0: "source changed", 1: "committed", 2: "committed"}
+    assert lake.carry_out(observed) == {0: "source changed", 1: "committed", 2: "committed"}
     assert Registry(lake.store, lifetime_ms=0).doom("v") == []
     lake.converge()
     lake.check()
 
 
 def test_84_a_commit_of_what_gc_collected_is_refused_and_planned_again(lake: Refinery) -> None:
-    outlook = lake.look()
+    observed = lake.look()
     lake.after = once(lambda: Registry(lake.store, lifetime_ms=0).doom("v"))
-    assert lake.carry_out(outlook) == dict.fromkeys(range(3), "planned again")
+    assert lake.carry_out(observed) == dict.fromkeys(range(3), "planned again")
     assert lake.states(0, 1, 2) == "---"
     lake.converge()
     lake.check()
@@ -185,9 +186,9 @@ def test_87_the_first_bucket_fails_later_ones_commit_and_when_it_heals_w_jumps(l
 def test_89_work_planned_before_a_person_forced_the_bucket_does_not_serve_that(lake: Refinery) -> None:
     lake.run()
     lake.write("late.parquet", [day(1)])
-    outlook = lake.look()
-    lake.after = once(lambda: lake.manager.force(outlook.view.declaration, [DAY], "by hand"))
-    assert lake.carry_out(outlook) == {1: "planned again"}
+    observed = lake.look()
+    lake.after = once(lambda: lake.manager.force(observed.view.declaration, [DAY], "by hand"))
+    assert lake.carry_out(observed) == {1: "planned again"}
     row = lake.row(1)
     assert row is not None
     assert (row.state, row.forced) == (State.STALE, True)
@@ -246,22 +247,22 @@ def test_99_peers_that_commit_other_buckets_meanwhile_do_not_hold_mine_up(
     lake: Refinery, refinery: Refineries
 ) -> None:
     peer = refinery(view(sql=SUMS))
-    outlook, theirs = lake.look(), Scope(2 * DAY, 3 * DAY)
-    work = outlook.plan().work[0]
+    observed, theirs = lake.look(), Scope(2 * DAY, 3 * DAY)
+    work = planner.plan(observed).work[0]
     mine = type(work)(work.operation, work.buckets[:2], work.bytes, work.reason)
     lake.after = once(lambda: peer.run(scope=theirs))
-    assert lake.compute(outlook, mine) == {0: "committed", 1: "committed"}
+    assert lake.compute(observed, mine) == {0: "committed", 1: "committed"}
     assert lake.states(0, 1, 2) == "VVV"
 
 
 def test_an_earlier_definition_is_fenced_in_the_middle_of_its_work(
     lake: Refinery, refinery: Refineries
 ) -> None:
-    outlook = lake.look()
+    observed = lake.look()
     newer = refinery(view(sql=HOURLY))
     lake.after = once(newer.look)
     with pytest.raises(Fenced):
-        lake.carry_out(outlook)
+        lake.carry_out(observed)
     assert lake.states(0, 1, 2) == "---"
     assert isinstance(lake.run()["v"].error, Fenced)
     assert newer.outcomes() == dict.fromkeys(range(3), "committed")

@@ -11,10 +11,11 @@ import pytest
 from mv_assets.config import MaterializedView
 from mv_assets.errors import Fenced, MvError, TableUnreadable
 from mv_assets.observe import consistency
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observation, Observed, Unchanged
+from mv_assets.plan import planner
 from mv_assets.state.model import EMPTY, Outcome
 from mv_assets.tables.inventory import Inventory
-from mv_assets_tests.lake import HOURLY, Lake, day, news_of, sights_of, through, view, works
+from mv_assets_tests.lake import HOURLY, Lake, day, observation_of, sights_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
@@ -99,11 +100,11 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
     filled: Lake,
 ) -> None:
     content = filled.remove("day-1.parquet")
-    outlook = filled.look()
+    observed = filled.look()
     looked = sights_of(filled.dry())
     (filled.folder / "events" / "day-1.parquet").write_bytes(content)
-    work = outlook.plan().work[0]
-    assert filled.compute(outlook, work, lambda: looked)[1] is Outcome.COMMITTED
+    work = planner.plan(observed).work[0]
+    assert filled.compute(observed, work, lambda: looked)[1] is Outcome.COMMITTED
     filled.look()
     assert filled.states(1) == "S"
     filled.converge()
@@ -112,8 +113,8 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
 
 def test_57_a_file_without_a_readable_time_range_is_named_and_nothing_is_guessed(filled: Lake) -> None:
     (filled.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
-    outlook = filled.look()
-    assert [broken.name for _, broken in news_of(outlook).view_inputs.broken()] == ["noise.parquet"]
+    observed = filled.look()
+    assert [broken.name for _, broken in observation_of(observed).view_inputs.broken()] == ["noise.parquet"]
     assert filled.states(0, 1, 2, 3) == "VVVV"
 
 
@@ -133,9 +134,9 @@ def test_57_while_a_file_of_unknown_range_is_there_no_look_is_idle(lake: Lakes) 
     made.days(0, 1)
     (made.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
     made.look()
-    assert works(made.look().plan()) == [("APPEND", [0, 1])]
+    assert works(planner.plan(made.look())) == [("APPEND", [0, 1])]
     made.clock.now += 10 * DAY
-    assert works(made.look().plan()) == [("APPEND", [0, 1])]
+    assert works(planner.plan(made.look())) == [("APPEND", [0, 1])]
 
 
 def test_58_a_table_with_no_view_is_not_even_glanced_at(lake: Lakes) -> None:
@@ -150,10 +151,10 @@ def test_59_one_views_failure_does_not_stop_another(lake: Lakes) -> None:
     made = lake(view("bad", sql=JOINED, dimensions=["zones"]), view("good"), dimensions=["zones"])
     made.days(0)
     shutil.rmtree(made.folder / "zones")
-    outlooks = made.watch().round()
-    assert isinstance(outlooks["bad"], TableUnreadable)
-    assert not isinstance(outlooks["good"], MvError)
-    assert works(outlooks["good"].plan()) == [("APPEND", [0])]
+    observed = made.watch().round()
+    assert isinstance(observed["bad"], TableUnreadable)
+    assert not isinstance(observed["good"], MvError)
+    assert works(planner.plan(observed["good"])) == [("APPEND", [0])]
 
 
 def test_60_a_crash_between_inventory_and_marks_loses_no_mark(filled: Lake) -> None:
@@ -200,7 +201,7 @@ def test_62_a_change_beside_a_missing_file_waits_and_says_for_what(lake: Lakes) 
     made.converge()
     made.remove("day-0.parquet")
     made.write("second.parquet", [day(0)], value=7)
-    plan = made.look().plan()
+    plan = planner.plan(made.look())
     assert (made.states(0), works(plan)) == ("S", [])
     assert [waits.bucket // DAY for waits in plan.waiting] == [0]
     assert "frozen: 1 of its files are gone (day-0.parquet)" in plan.waiting[0].reason
@@ -241,7 +242,7 @@ def test_64_downstream_waits_while_upstream_is_stale_and_then_follows_with_exact
     made.converge()
     assert (made.states(0, 1, 2, name="daily"), made.watermark("daily")) == ("VVV", 3)
     made.write("late.parquet", [day(1)])
-    plan = made.look("daily").plan()
+    plan = planner.plan(made.look("daily"))
     assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), works(plan)) == ("VSV", "VVV", [])
     assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
         (1, "waits for v 1970-01-02, which is STALE")
@@ -260,7 +261,7 @@ def test_64_a_downstream_that_freezes_takes_a_stale_upstream_bucket_for_no_file_
     made.converge()
     made.manager.force(made.catalog.view("daily").declaration, [DAY], "it looks odd")
     made.write("late.parquet", [day(1)])
-    plan = made.look("daily").plan()
+    plan = planner.plan(made.look("daily"))
     assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
         (1, "waits for v 1970-01-02, which is STALE")
     ]
@@ -307,7 +308,7 @@ def joined(lake: Lakes, **options: object) -> Lake:
 def test_85_a_dimensions_broken_file_makes_its_views_stale_and_fails_their_buckets(lake: Lakes) -> None:
     made = joined(lake)
     (made.folder / "zones" / "z.parquet").write_bytes(b"PAR1 but not really")
-    assert works(made.look().plan()) == []
+    assert works(planner.plan(made.look())) == []
     assert (made.states(0, 1), made.reason(0)) == ("SS", "dimension zones changed")
     made.refresh()
     record = made.snapshot().attempts[0]
@@ -321,7 +322,7 @@ def test_85_a_dimension_that_is_being_written_is_waited_for(lake: Lakes) -> None
     made = joined(lake, table={"settle": "10s"})
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 9_000
-    plan = made.look().plan()
+    plan = planner.plan(made.look())
     assert (made.states(0, 1), works(plan)) == ("SS", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
     made.clock.now += 10_000
@@ -338,7 +339,7 @@ def test_85_a_view_on_a_view_waits_for_its_dimension_too(lake: Lakes) -> None:
     made.converge()
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 4_000
-    plan = made.look("daily").plan()
+    plan = planner.plan(made.look("daily"))
     assert (made.states(0, name="daily"), works(plan)) == ("S", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
 
@@ -357,11 +358,11 @@ def test_88_a_look_that_only_restores_the_sources_end_moves_w(filled: Lake) -> N
 
 def test_90_a_change_that_a_commit_did_not_see_is_found_though_the_table_rests(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
-    outlook = filled.look()
-    seen = sights_of(outlook)
+    observed = filled.look()
+    seen = sights_of(observed)
     filled.write("later.parquet", [day(1)])
     filled.look()
-    filled.compute(outlook, outlook.plan().work[0], lambda: seen)
+    filled.compute(observed, planner.plan(observed).work[0], lambda: seen)
     assert filled.states(1) == "V"
     filled.look()
     assert filled.states(1) == "S"
@@ -369,9 +370,9 @@ def test_90_a_change_that_a_commit_did_not_see_is_found_though_the_table_rests(f
 
 def test_90_an_unchanged_table_and_map_end_the_look_before_anything_is_listed(filled: Lake) -> None:
     filled.look()
-    assert filled.look().news is None
+    assert isinstance(filled.look(), Unchanged)
     filled.manager.force(filled.look().view.declaration, [DAY], "a person")
-    assert filled.look().news is not None
+    assert isinstance(filled.look(), Observation)
 
 
 def test_94_one_row_dated_2099_neither_moves_w_nor_is_lost(lake: Lakes) -> None:
@@ -403,7 +404,7 @@ def test_96_downstream_is_not_emptied_when_upstream_is_dropped(lake: Lakes) -> N
     made.days(0, 1)
     made.converge()
     made.manager.drop("v")
-    plan = made.look("daily").plan()
+    plan = planner.plan(made.look("daily"))
     assert (made.states(0, 1, name="daily"), works(plan)) == ("VV", [])
     made.converge()
     assert (made.states(0, 1), made.states(0, 1, name="daily")) == ("VV", "VV")
@@ -426,7 +427,7 @@ def test_98_buckets_of_an_unreadable_file_fail_and_are_not_rebuilt_without_it(fi
     filled.converge()
     before = filled.row(1)
     filled.damage("late.parquet")
-    plan = filled.look().plan()
+    plan = planner.plan(filled.look())
     assert works(plan) == []
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
     assert filled.refresh() == {1: "failed"}
@@ -451,10 +452,10 @@ def test_98_a_broken_file_whose_range_was_forgotten_still_has_the_one_it_was_rea
     # A view that never read the file is told by the one that did, whichever of them comes first.
     filled.declare(view("a"), view())
     found = filled.watch().round(whole=True)
-    for outlook in found.values():
-        assert isinstance(outlook, Outlook)
-        assert [failing.planned.bucket // DAY for failing in outlook.plan().failing] == [1]
-    assert (filled.states(0, 1, 2, 3), works(filled.look().plan())) == ("VSVV", [])
+    for observed in found.values():
+        assert isinstance(observed, Observed)
+        assert [failing.planned.bucket // DAY for failing in planner.plan(observed).failing] == [1]
+    assert (filled.states(0, 1, 2, 3), works(planner.plan(filled.look()))) == ("VSVV", [])
 
 
 def test_98_a_new_file_whose_pages_are_damaged_fails_the_buckets_of_its_footer(filled: Lake) -> None:
@@ -462,7 +463,7 @@ def test_98_a_new_file_whose_pages_are_damaged_fails_the_buckets_of_its_footer(f
     filled.write("late.parquet", [day(1)])
     filled.spoil("late.parquet", "at")
     filled.days(4)
-    plan = filled.look().plan()
+    plan = planner.plan(filled.look())
     assert works(plan) == [("APPEND", [4])]
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
     assert filled.refresh()[1] == "failed"
@@ -527,7 +528,7 @@ def test_a_new_definition_takes_over_and_the_earlier_deployment_is_fenced(lake: 
     newer.look()
     assert (newer.states(0, 1), newer.watermark()) == ("SS", 0)
     assert newer.planned() == [("OVERWRITE", [0, 1])]
-    assert newer.look().plan().work[0].reason == "the view's definition changed"
+    assert planner.plan(newer.look()).work[0].reason == "the view's definition changed"
     with pytest.raises(Fenced):
         made.look()
     newer.converge()
@@ -584,7 +585,7 @@ def test_a_dry_look_sees_the_same_and_writes_nothing(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
     filled.days(4)
     version = filled.version()
-    dry = works(filled.dry().plan())
+    dry = works(planner.plan(filled.dry()))
     assert (filled.version(), filled.states(1)) == (version, "V")
     assert dry == filled.planned() == [("OVERWRITE", [1]), ("APPEND", [4])]
 
@@ -612,17 +613,17 @@ def test_comparing_needs_recorded_segments_only_where_the_base_differs(lake: Lak
     made.converge()
     made.write("z.parquet", [day(0)], value=5, table="zones")
     made.write("late.parquet", [day(1)])
-    news, snapshot = news_of(made.dry()), made.snapshot()
-    found = consistency.differing(snapshot, news.seen.values(), snapshot.header.version)
+    observation, snapshot = observation_of(made.dry()), made.snapshot()
+    found = consistency.differing(snapshot, observation.buckets.values(), snapshot.header.version)
     assert [each.bucket // DAY for each in found] == [0, 1]
     assert consistency.needs_recorded(snapshot, found) == [DAY]
 
 
 def test_a_row_written_since_the_look_began_is_left_to_the_next_look(filled: Lake) -> None:
-    began = news_of(filled.look(whole=True))
+    began = observation_of(filled.look(whole=True))
     filled.write("late.parquet", [day(1)])
     filled.converge()
-    peers, seen = filled.snapshot(), began.seen.values()
+    peers, seen = filled.snapshot(), began.buckets.values()
     assert consistency.differing(peers, seen, began.snapshot.header.version) == []
     found = consistency.differing(peers, seen, peers.header.version)
     assert [each.bucket // DAY for each in found] == [1]

@@ -12,14 +12,14 @@ import pytest
 from mv_assets.buckets import HOUR, MINUTE
 from mv_assets.defs.requests import askings
 from mv_assets.errors import GaveUp
-from mv_assets.observe.observation import Outlook
-from mv_assets.plan.planner import Limits, nothing_due
+from mv_assets.observe.observation import Limits, Observed, nothing_due
+from mv_assets.plan import planner
 from mv_assets.state import rules
 from mv_assets.state.model import Attempt, State
 from mv_assets.state.rules import Due
 from mv_assets_tests.faults import ALWAYS as FOREVER
 from mv_assets_tests.faults import failing
-from mv_assets_tests.lake import Lake, day, news_of, through, view, works
+from mv_assets_tests.lake import Lake, day, observation_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 Lakes = Callable[..., Lake]
@@ -94,9 +94,9 @@ def test_33_a_revert_that_could_not_be_written_is_healed_by_the_next_plan(lake: 
     content = made.remove("day-0.parquet")
     made.look()
     (made.folder / "events" / "day-0.parquet").write_bytes(content)
-    outlook = made.look()
+    observed = made.look()
     with failing(made.store, "UPDATE", times=FOREVER), pytest.raises(GaveUp, match="revert on view 'v'"):
-        made.carry_out(outlook)
+        made.carry_out(observed)
     assert made.states(0) == "S"
     assert made.refresh() == {0: "reverted"}
 
@@ -108,13 +108,13 @@ def test_34_a_failing_bucket_backs_off_while_the_others_go_on(lake: Lakes) -> No
     made.damage("day-0.parquet")
     made.refresh()
     made.days(2)
-    plan = made.look().plan()
+    plan = planner.plan(made.look())
     assert works(plan) == [("APPEND", [2])]
     assert plan.failing == ()
     assert "backing off until" in plan.waiting[0].reason
     assert "day-0.parquet" in plan.waiting[0].reason
     made.clock.now += rules.retry_delay(1)
-    assert [each.planned.bucket for each in made.look().plan().failing] == [0]
+    assert [each.planned.bucket for each in planner.plan(made.look()).failing] == [0]
 
 
 def test_36_a_stale_bucket_that_is_still_empty_is_not_emptied_again(lake: Lakes) -> None:
@@ -156,21 +156,21 @@ def test_first_comes_what_must_not_starve_the_oldest_repair_and_one_append(lake:
     for number in (1, 3, 5, 7):
         made.write(f"day-{number}.parquet", through(number), value=77)
     made.days(8, 9)
-    outlook = made.look()
-    plan = outlook.plan()
-    asked = [asking.buckets for asking in askings(outlook.view, plan, lambda _bucket: True)]
+    observed = made.look()
+    plan = planner.plan(observed)
+    asked = [asking.buckets for asking in askings(observed.view, plan, lambda _bucket: True)]
     assert [[bucket // DAY for bucket in each] for each in asked] == [[1], [8], [7], [5], [3], [9]]
-    free = [asking.buckets for asking in askings(outlook.view, plan, lambda bucket: bucket > 4 * DAY)]
+    free = [asking.buckets for asking in askings(observed.view, plan, lambda bucket: bucket > 4 * DAY)]
     assert [[bucket // DAY for bucket in each] for each in free] == [[8], [7], [5], [9]]
 
 
 def test_a_bucket_whose_attempt_never_ended_runs_alone(lake: Lakes) -> None:
     made = lake()
     made.days(0, 1, 2)
-    outlook = made.look()
-    planned = outlook.plan().work[0].buckets
-    made.manager.register(outlook.view.declaration, Attempt("killed", 1, planned[1:2]))
-    in_flight = made.look().plan()
+    observed = made.look()
+    planned = planner.plan(observed).work[0].buckets
+    made.manager.register(observed.view.declaration, Attempt("killed", 1, planned[1:2]))
+    in_flight = planner.plan(made.look())
     assert works(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
     assert in_flight.waiting[0].reason == "in flight: killed"
     with made.store.write("v") as tx:
@@ -183,7 +183,7 @@ def test_a_bucket_waits_while_its_files_are_still_arriving(lake: Lakes) -> None:
     made = lake(table={"settle": "10s", "settle_at_most": "1m"})
     made.days(0, 1)
     made.clock.now = ctime(made, "day-0.parquet") + 9_999
-    plan = made.look().plan()
+    plan = planner.plan(made.look())
     assert (works(plan), {waits.reason for waits in plan.waiting}) == ([], {"its files are still arriving"})
     made.clock.now += 10_001
     assert made.planned() == [("APPEND", [0, 1])]
@@ -193,11 +193,11 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     made = lake(table={"settle": "10s", "settle_at_most": "20s"})
     made.days(0)
     made.write("again.parquet", [day(0)])
-    outlook = made.look()
-    first, changed = made.clock(), news_of(outlook).view_inputs.base.changed
+    observed = made.look()
+    first, changed = made.clock(), observation_of(observed).view_inputs.base.changed
     changed[:] = array("q", [first, first + 19_000])
-    assert works(later(outlook, first + 19_999).plan()) == []
-    assert works(later(outlook, first + 20_000).plan()) == [("APPEND", [0])]
+    assert works(planner.plan(later(observed, first + 19_999))) == []
+    assert works(planner.plan(later(observed, first + 20_000))) == [("APPEND", [0])]
 
 
 RESTLESS = {"settle": "10m", "settle_at_most": "30m"}
@@ -237,12 +237,12 @@ def replaced_every_5_minutes(
         replaced = files(minute)
         for name, times in replaced.items():
             made.write(name, times, value=77 + minute)
-        outlook = made.look()
-        base = news_of(outlook).view_inputs.base
+        observed = made.look()
+        base = observation_of(observed).view_inputs.base
         base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
-        if works(outlook.plan()):
-            found[minute] = works(outlook.plan())
-            made.carry_out(outlook)
+        if works(planner.plan(observed)):
+            found[minute] = works(planner.plan(observed))
+            made.carry_out(observed)
     return found
 
 
@@ -256,7 +256,7 @@ def test_a_clock_ahead_of_ours_holds_no_bucket(lake: Lakes) -> None:
 def test_the_bytes_of_work_count_a_file_once_however_many_buckets_it_reaches_into(lake: Lakes) -> None:
     made = lake()
     path = made.write("wide.parquet", through(0, 4))
-    work = made.look().plan().work
+    work = planner.plan(made.look()).work
     assert [(each.operation, len(each.buckets), each.bytes) for each in work] == [
         (Due.APPEND, 5, path.stat().st_size)
     ]
@@ -281,14 +281,21 @@ def test_a_forced_mark_is_planned_though_nothing_changed_and_says_who_wanted_it(
     made.days(0, 1)
     made.converge()
     made.manager.force(made.look().view.declaration, [DAY], "a person wants it")
-    work = made.look().plan().work
+    work = planner.plan(made.look()).work
     assert [(each.operation, each.reason) for each in work] == [(Due.OVERWRITE, "a person wants it")]
 
 
-def later(outlook: Outlook, now: int) -> Outlook:
+def later(observed: Observed, now: int) -> Observed:
     """The same files, looked at later."""
-    news_of(outlook).view_inputs.base.at = now
-    return replace(outlook, at=now)
+    found = observation_of(observed)
+    found.view_inputs.base.at = now
+    return replace(
+        found,
+        now=now,
+        source_end=found.view_inputs.source_end(now),
+        cap=found.view_inputs.cap(now),
+        dimensions_changed=found.view_inputs.dimensions_changed(now, found.limits.settle_at_most),
+    )
 
 
 def ctime(made: Lake, name: str) -> int:

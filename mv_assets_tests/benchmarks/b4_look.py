@@ -19,8 +19,9 @@ from mv_assets.buckets import HOUR
 from mv_assets.config import MaterializedView, ParquetTable, Project
 from mv_assets.config.file import Draft
 from mv_assets.observe.maps import StoredMaps
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed, Unchanged
 from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, SecondLook, Staged
 from mv_assets.state.store import Store
@@ -66,14 +67,14 @@ class Lake:
     catalog: Catalog
     table: ParquetFiles
 
-    def round(self) -> Outlook:
+    def round(self) -> Observed:
         return self.rounds()["v"]
 
-    def rounds(self) -> dict[str, Outlook]:
+    def rounds(self) -> dict[str, Observed]:
         """A round of all views."""
         maps = StoredMaps(self.store, PartitionManager(self.store, clock=now))
         found = Watch(self.catalog, {"events": self.table}, maps, now).round()
-        return {name: outlook for name, outlook in found.items() if isinstance(outlook, Outlook)}
+        return {name: observed for name, observed in found.items() if isinstance(observed, Observed)}
 
 
 def now() -> int:
@@ -138,20 +139,23 @@ def _know(lake: Lake, start: int, buckets: int) -> None:
 def _fill(lake: Lake) -> None:
     """Commit all buckets, and look until nothing is left to see."""
     manager = PartitionManager(lake.store, clock=now)
-    while sum(_commit(manager, outlook) for outlook in lake.rounds().values()):
+    while sum(_commit(manager, observed) for observed in lake.rounds().values()):
         pass
 
 
-def _commit(manager: PartitionManager, outlook: Outlook) -> bool:
-    news = outlook.news
-    if news is None:
+def _commit(manager: PartitionManager, observed: Observed) -> bool:
+    if isinstance(observed, Unchanged):
         return False
-    for work in outlook.plan().work:
-        attempt = Attempt(os.urandom(8).hex(), news.snapshot.header.version, work.buckets)
-        manager.register(outlook.view.declaration, attempt)
-        staged = {b: Staged(1, 1, 1, tuple(news.view_inputs.segments(news.seen[b]))) for b in attempt.buckets}
-        seen = SecondLook({b: news.seen[b].current for b in attempt.buckets})
-        manager.commit(outlook.view.declaration, attempt, staged, partial(_same, seen))
+    observation = observed
+    for work in planner.plan(observed).work:
+        attempt = Attempt(os.urandom(8).hex(), observation.snapshot.header.version, work.buckets)
+        manager.register(observed.view.declaration, attempt)
+        staged = {
+            b: Staged(1, 1, 1, tuple(observation.view_inputs.segments(observation.buckets[b])))
+            for b in attempt.buckets
+        }
+        seen = SecondLook({b: observation.buckets[b].current for b in attempt.buckets})
+        manager.commit(observed.view.declaration, attempt, staged, partial(_same, seen))
     return True
 
 
@@ -163,7 +167,7 @@ def _idle(lake: Lake, files: int, per_file: dict[int, float]) -> Iterator[Figure
     samples = interleaved(
         _ROUNDS, {"bare": lambda: partial(_bare, str(lake.root)), "look": lambda: lake.round}
     )
-    assert lake.round().news is None
+    assert isinstance(lake.round(), Unchanged)
     per_file[files] = sorted(samples["look"])[_ROUNDS // 2] / files
     yield ratio("B4", f"idle look / bare scandir with stat, {files:,} files", samples, "look", "bare", 2.0)
 
@@ -188,9 +192,9 @@ def _changed(lake: Lake) -> Iterator[Figure]:
         lake.root / "late.parquet",
     )
     begin = time.perf_counter()
-    outlook = lake.round()
+    observed = lake.round()
     looked = time.perf_counter()
-    plan = outlook.plan()
+    plan = planner.plan(observed)
     planned = time.perf_counter()
     assert [len(work.buckets) for work in plan.work] == [1]
     files, buckets = f"{SIZES[-1]:,} files", f"{BUCKETS:,} buckets"

@@ -20,6 +20,8 @@ from sqlalchemy import text
 
 from mv_assets.config import ParquetTable
 from mv_assets.config.file import Draft
+from mv_assets.observe.observation import Unchanged
+from mv_assets.plan import planner
 from mv_assets.state.store import Store
 from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.opening import open_table
@@ -67,14 +69,14 @@ def looks(files: int, buckets: int) -> list[Figure]:
     size = f"{files:,} files, {buckets:,} buckets"
     with b4_look.lake_of(files, buckets=buckets) as lake:
         idle = [_ms(lake.round) for _ in range(_ROUNDS)]
-        assert lake.round().news is None
+        assert isinstance(lake.round(), Unchanged)
         marking, planning = [], []
         for hour in range(_ROUNDS):
             _late(lake.root, hour)
             marking.append(_ms(lake.round))
-            outlook = lake.round()
-            planning.append(_ms(outlook.plan))
-            assert [len(work.buckets) for work in outlook.plan().work] == [hour + 1]
+            observed = lake.round()
+            planning.append(_ms(partial(planner.plan, observed)))
+            assert [len(work.buckets) for work in planner.plan(observed).work] == [hour + 1]
     return [
         _figure(f"idle look, {size}", idle, files),
         _figure(f"look that finds a late file and marks its bucket, {size}", marking, files),

@@ -25,8 +25,9 @@ from mv_assets.cli import main
 from mv_assets.clock import clock
 from mv_assets.errors import TableUnreadable
 from mv_assets.observe.maps import StoredMaps
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed
 from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Work
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, CurrentInputs, DataFile, Doing, SecondLook, Staged
@@ -36,7 +37,7 @@ from mv_assets.state.troubles import Troubles
 from mv_assets.tables.opening import open_table
 from mv_assets.tables.parquet import ParquetGlance
 from mv_assets.views.catalog import load
-from mv_assets_tests.lake import news_of
+from mv_assets_tests.lake import observation_of
 
 DAILY = "SELECT date_trunc('hour', pickup_at) AS hour, count(*) AS trips FROM trips GROUP BY ALL"
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -146,43 +147,45 @@ class Driver:
         self.store = store
         self.manager = PartitionManager(store, clock=clock, who="test")
 
-    def outlook(self, name: str) -> Outlook:
+    def observed(self, name: str) -> Observed:
         tables = {
             n: open_table(table, self.store.database, clock) for n, table in self.catalog.tables.items()
         }
         maps = StoredMaps(self.store, self.manager)
         found = Watch(self.catalog, tables, maps, clock).round([name], whole=True)[name]
-        assert isinstance(found, Outlook), found
+        assert isinstance(found, Observed), found
         return found
 
     def refresh(self, name: str) -> None:
-        outlook = self.outlook(name)
-        for work in outlook.plan().work:
+        observed = self.observed(name)
+        for work in planner.plan(observed).work:
             if work.operation is Due.REVERT:
                 view_inputs = {planned.bucket: CurrentInputs(planned.inputs) for planned in work.buckets}
-                self.manager.revert(outlook.view.declaration, view_inputs)
+                self.manager.revert(observed.view.declaration, view_inputs)
             else:
-                self.commit(outlook, work)
+                self.commit(observed, work)
 
-    def begin(self, outlook: Outlook, work: Work) -> Attempt:
-        attempt = Attempt(f"g{next(_ids)}", outlook.header.version, work.buckets)
-        self.manager.register(outlook.view.declaration, attempt)
+    def begin(self, observed: Observed, work: Work) -> Attempt:
+        attempt = Attempt(f"g{next(_ids)}", observed.header.version, work.buckets)
+        self.manager.register(observed.view.declaration, attempt)
         return attempt
 
-    def commit(self, outlook: Outlook, work: Work) -> None:
-        attempt = self.begin(outlook, work)
-        news = news_of(outlook)
-        seen = {bucket: news.seen[bucket] for bucket in attempt.buckets}
-        staged = {b: Staged(24, 100, 5, tuple(news.view_inputs.segments(each))) for b, each in seen.items()}
+    def commit(self, observed: Observed, work: Work) -> None:
+        attempt = self.begin(observed, work)
+        observation = observation_of(observed)
+        seen = {bucket: observation.buckets[bucket] for bucket in attempt.buckets}
+        staged = {
+            b: Staged(24, 100, 5, tuple(observation.view_inputs.segments(each))) for b, each in seen.items()
+        }
         look = SecondLook({bucket: each.current for bucket, each in seen.items()})
         files = [DataFile(f"{attempt.generation}/part-0.parquet", 100, 24)]
-        self.manager.commit(outlook.view.declaration, attempt, staged, lambda: look, files)
+        self.manager.commit(observed.view.declaration, attempt, staged, lambda: look, files)
 
     def fail(self, name: str, error: str) -> None:
         """Fail the first piece of work of the plan."""
-        outlook = self.outlook(name)
-        attempt = self.begin(outlook, outlook.plan().work[0])
-        self.manager.fail(outlook.view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
+        observed = self.observed(name)
+        attempt = self.begin(observed, planner.plan(observed).work[0])
+        self.manager.fail(observed.view.declaration, attempt, dict.fromkeys(attempt.buckets, error))
 
 
 @pytest.fixture
@@ -292,7 +295,7 @@ def test_status_of_a_changed_definition_is_stale_with_that_reason(filled: Lake) 
     filled.view(sql=DAILY.replace("count(*)", "count(pickup_at)"))
     assert "the project declares definition" in filled.said("status")
     with filled.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     (view,) = filled.json("status")["views"]
     assert view["counts"] == {"VALID": 0, "STALE": 3}
     assert view["buckets"][0]["stale_reason"] == "the view's definition changed"
@@ -309,7 +312,7 @@ def test_status_reports_a_stall_and_exits_with_1(filled: Lake) -> None:
     filled.view(stall_after="0s")
     filled.day(4)
     with filled.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     said = filled.said("status", code=1)
     assert "stalled: 2024-01-04 has been due for" in said
     assert "or run `mv-assets refresh daily`" in said
@@ -319,7 +322,7 @@ def test_status_reports_a_stall_and_exits_with_1(filled: Lake) -> None:
 def test_status_names_a_file_that_holds_the_watermark_and_exits_with_1(filled: Lake) -> None:
     (filled.root / "trips/noise.parquet").write_bytes(b"no parquet")
     with filled.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     assert "trips: file noise.parquet: it can't be read as Parquet" in filled.said("status", code=1)
     (broken,) = filled.json("status", code=1)["views"][0]["broken_files"]
     assert broken.startswith("trips: file noise.parquet: it can't be read as Parquet")
@@ -393,7 +396,7 @@ def stalled(lake: Lake) -> str:
     lake.view(stall_after="0s")
     lake.day(2, "late.parquet")
     with lake.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     return "stalled: 2024-01-02 has been due for"
 
 
@@ -424,7 +427,7 @@ def test_every_command_that_looks_says_what_is_wrong_and_exits_with_1(
     if command[0] == "status":
         # It tells of the last look, and makes none.
         with filled.driver() as driver:
-            driver.outlook("daily")
+            driver.observed("daily")
     said = filled.said(*command, code=1)
     assert told in said
     assert "up to date" not in said
@@ -466,8 +469,8 @@ def test_status_says_what_is_being_computed_and_since_when(filled: Lake) -> None
     filled.day(4)
     filled.day(5)
     with filled.driver() as driver:
-        outlook = driver.outlook("daily")
-        attempt = driver.begin(outlook, outlook.plan().work[0])
+        observed = driver.observed("daily")
+        attempt = driver.begin(observed, planner.plan(observed).work[0])
         said = filled.said("status")
         (view,) = filled.json("status")["views"]
         assert "computing 2 buckets (2024-01-04 to 2024-01-05) for " in said
@@ -652,9 +655,9 @@ def test_plan_says_what_a_refresh_then_plans(filled: Lake, happening: Callable[[
     happening(filled)
     (shown,) = filled.json("plan")["views"]
     with filled.driver() as driver:
-        outlook = driver.outlook("daily")
-    made = outlook.plan()
-    key = outlook.view.buckets.key
+        observed = driver.observed("daily")
+    made = planner.plan(observed)
+    key = observed.view.buckets.key
     assert [(each["operation"], each["buckets"], each["bytes"]) for each in shown["work"]] == [
         (each.operation.value, [key(planned.bucket) for planned in each.buckets], each.bytes)
         for each in made.work
@@ -683,7 +686,7 @@ def test_a_mark_that_turns_out_false_is_reverted(filled: Lake) -> None:
     content = path.read_bytes()
     changed(filled)
     with filled.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     path.write_bytes(content)
     assert work(filled) == [("REVERT", ["2024-01-02"])]
 
@@ -831,8 +834,8 @@ def test_plan_of_what_follows_writes_nothing_and_lists_no_table_twice(
 def test_work_in_flight_is_not_planned_again(filled: Lake) -> None:
     late(filled)
     with filled.driver() as driver:
-        outlook = driver.outlook("daily")
-        attempt = driver.begin(outlook, outlook.plan().work[0])
+        observed = driver.observed("daily")
+        attempt = driver.begin(observed, planner.plan(observed).work[0])
     (view,) = filled.json("plan")["views"]
     assert view["work"] == []
     assert view["waiting"] == [{"bucket": "2024-01-02", "reason": f"in flight: {attempt.generation}"}]
@@ -1083,7 +1086,7 @@ def fenced(lake: Lake) -> None:
     """A newer definition took over; the project file still declares the earlier one."""
     redefined(lake)
     with lake.driver() as driver:
-        driver.outlook("daily")
+        driver.observed("daily")
     lake.view()
 
 
@@ -1397,5 +1400,5 @@ def test_status_says_what_keeps_a_view_from_being_looked_at_and_exits_with_1(fil
         assert f"{error} (since " in filled.said("status", code=1)
         (said,) = filled.json("status", code=1)["views"][0]["troubles"]
         assert said.startswith(str(error))
-        driver.outlook("daily")
+        driver.observed("daily")
     assert "permission denied" not in filled.said("status")

@@ -16,6 +16,7 @@ from mv_assets.clock import clock
 from mv_assets.config import Project
 from mv_assets.config.file import Draft
 from mv_assets.defs.deployment import Deployment as Dagster
+from mv_assets.plan import planner
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import EMPTY, Attempt, Inputs, Planned
 from mv_assets.state.rules import retry_delay
@@ -123,7 +124,7 @@ def test_files_settle_by_the_clock_they_were_written_by(machine: Machines, ahead
     made: Machine = machine(ahead=ahead, table=SETTLE)
     made.days(0)
     made.set_machine(made.changed_at("day-0.parquet") + 9_000)
-    plan = made.look().plan()
+    plan = planner.plan(made.look())
     assert (works(plan), [waits.reason for waits in plan.waiting]) == ([], ["its files are still arriving"])
     assert plan.waiting[0].until == made.clock.now + 1_000
     made.later(1_000)
@@ -136,7 +137,7 @@ def test_a_file_that_stays_unreadable_is_broken_once_it_has_settled(machine: Mac
     made.days(0)
     made.damage("day-0.parquet")
     made.set_machine(made.changed_at("day-0.parquet") + 1_000)
-    assert made.look().plan().failing == ()
+    assert planner.plan(made.look()).failing == ()
     made.later(10_000)
     made.look()
     look = made.snapshot().look

@@ -11,6 +11,7 @@ import pytest
 
 from mv_assets.buckets import HOUR
 from mv_assets.errors import LeaseExpired
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Work
 from mv_assets.query.route.eligibility import Eligibility, Freshness
 from mv_assets.query.route.pinned import Pinned
@@ -23,7 +24,7 @@ from mv_assets.state.rules import Standing
 from mv_assets.views.view import View
 from mv_assets_tests.clock.conftest import Machine, Machines
 from mv_assets_tests.harness import Deployment
-from mv_assets_tests.lake import day, news_of, sights_of, through, view, works
+from mv_assets_tests.lake import day, observation_of, sights_of, through, view, works
 from mv_assets_tests.modelled import DAY
 
 STEPS = pytest.mark.parametrize("step", [-HOUR, DAY], ids=["an hour back", "a day ahead"])
@@ -37,14 +38,14 @@ SETTLE = {"settle": "10s", "settle_at_most": "20s"}
 def test_a_commit_is_the_same_whatever_the_clock_did_since_its_plan(machine: Machines, step: int) -> None:
     made = machine()
     made.days(0, 1)
-    outlook = made.look()
+    observed = made.look()
 
     def sights_now() -> Mapping[int, CurrentInputs]:
         made.later(step)
         return sights_of(made.dry())
 
-    [work] = outlook.plan().work
-    decided = made.compute(outlook, work, sights_now)
+    [work] = planner.plan(observed).work
+    decided = made.compute(observed, work, sights_now)
     assert decided == {0: Outcome.COMMITTED, 1: Outcome.COMMITTED}
     assert made.refresh() == {}
     assert made.watermark() == 2
@@ -56,16 +57,16 @@ def test_how_long_a_bucket_took_is_what_it_took_whatever_the_clock_did_meanwhile
 ) -> None:
     made = machine()
     made.days(0)
-    outlook = made.look()
-    [work] = outlook.plan().work
+    observed = made.look()
+    [work] = planner.plan(observed).work
 
     def compute(_generation: str, _buckets: Sequence[int]) -> Contents:
         made.later(step)
         return Contents()
 
-    attempt = OpenAttempt(made.open(), outlook.view.declaration, outlook.header.version, work.buckets)
+    attempt = OpenAttempt(made.open(), observed.view.declaration, observed.header.version, work.buckets)
     attempt.stage(compute, lambda _bucket: ())
-    attempt.commit(lambda: SecondLook(sights_of(outlook)))
+    attempt.commit(lambda: SecondLook(sights_of(observed)))
     assert 0 <= (made.data(0).duration_ms or 0) < HOUR
     # It has no rows: what it holds is of no matter here.
     made.manager.drop("v")
@@ -173,11 +174,11 @@ def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_cloc
     made.converge()
     made.later(-HOUR)
     made.write("never-rests.parquet", [day(0)])
-    outlook = made.look(whole=True)
-    listing, now = news_of(outlook).view_inputs.base, made.clock.now
+    observed = made.look(whole=True)
+    listing, now = observation_of(observed).view_inputs.base, made.clock.now
     listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
     listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
-    assert works(outlook.plan()) == [("OVERWRITE", [0])]
+    assert works(planner.plan(observed)) == [("OVERWRITE", [0])]
 
 
 # Looks

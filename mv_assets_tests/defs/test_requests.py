@@ -14,6 +14,8 @@ from dagster._core.test_utils import create_run_for_test
 from mv_assets.buckets import DAY, HOUR, MINUTE
 from mv_assets.config.file import Draft
 from mv_assets.errors import TableUnreadable
+from mv_assets.observe.observation import Unchanged
+from mv_assets.plan import planner
 from mv_assets.state.model import Attempt
 from mv_assets.tables.opening import open_table
 from mv_assets.views.catalog import prepare
@@ -72,7 +74,7 @@ def test_what_the_clock_closes_is_asked_for_though_nothing_has_changed(office: M
     assert len(made.settle()) == 1
     assert (made.refinery.states(yesterday), asked(made)) == ("-", [])
     # The shortcut of a tick that has nothing to look at.
-    assert made.refinery.look().news is None
+    assert isinstance(made.refinery.look(), Unchanged)
     made.refinery.clock.now = closing - 1
     assert asked(made) == []
     made.refinery.clock.now = closing
@@ -195,10 +197,10 @@ def test_a_silent_run_whose_attempt_is_alive_is_not_dead(office: Make) -> None:
     (request,) = made.tick().run_requests or ()
     run = queue(made, request, DagsterRunStatus.STARTED)
     made.refinery.clock.now += 16 * MINUTE
-    outlook = made.refinery.look()
-    (work,) = outlook.plan().work
-    attempt = Attempt("alive", outlook.header.version, work.buckets)
-    made.refinery.manager.register(outlook.view.declaration, attempt)
+    observed = made.refinery.look()
+    (work,) = planner.plan(observed).work
+    attempt = Attempt("alive", observed.header.version, work.buckets)
+    made.refinery.manager.register(observed.view.declaration, attempt)
     made.tick()
     assert made.instance.get_run_by_id(run).status is DagsterRunStatus.STARTED  # type: ignore[union-attr]
 
@@ -218,9 +220,9 @@ def test_a_silent_run_over_views_of_two_tables_is_dead_only_if_none_is_worked_on
     today(made)
     made.refinery.clock.now += 16 * MINUTE
     if alive:
-        outlook = made.refinery.look("r")
-        attempt = Attempt("alive", outlook.header.version, outlook.plan().work[0].buckets)
-        made.refinery.manager.register(outlook.view.declaration, attempt)
+        observed = made.refinery.look("r")
+        attempt = Attempt("alive", observed.header.version, planner.plan(observed).work[0].buckets)
+        made.refinery.manager.register(observed.view.declaration, attempt)
     made.tick()
     expected = DagsterRunStatus.STARTED if alive else DagsterRunStatus.FAILURE
     assert made.instance.get_run_by_id(run).status is expected  # type: ignore[union-attr]
@@ -505,10 +507,10 @@ def test_a_silent_job_of_the_launchpad_is_dead_only_if_no_view_at_all_is_worked_
     theirs = create_run_for_test(made.instance, job_name="refresh_view", status=DagsterRunStatus.STARTED)
     made.refinery.clock.now += 16 * MINUTE
     if alive:
-        outlook = made.refinery.look()
-        (work,) = outlook.plan().work
-        attempt = Attempt("alive", outlook.header.version, work.buckets)
-        made.refinery.manager.register(outlook.view.declaration, attempt)
+        observed = made.refinery.look()
+        (work,) = planner.plan(observed).work
+        attempt = Attempt("alive", observed.header.version, work.buckets)
+        made.refinery.manager.register(observed.view.declaration, attempt)
     made.tick()
     expected = DagsterRunStatus.STARTED if alive else DagsterRunStatus.FAILURE
     assert made.instance.get_run_by_id(ours.run_id).status is expected  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from mv_assets.config import MaterializedView
+from mv_assets.plan import planner
 from mv_assets.state.model import Operation, PartitionRow, State
 from mv_assets.state.rules import effective_state
 from mv_assets.tables.opening import open_table
@@ -226,7 +227,7 @@ class Site(Refinery):
 
     def is_due(self) -> bool:
         """Whether a look would find something to do: what another view computed again, say."""
-        return any(self.dry(view).plan().work for view in self.catalog.views)
+        return any(planner.plan(self.dry(view)).work for view in self.catalog.views)
 
     def is_complete(self) -> bool:
         """Whether every bucket that has data up to its end is VALID and has the rows it should have."""

@@ -15,7 +15,7 @@ from mv_assets.spark.connect import is_client
 from mv_assets.spark.session import Engine
 from mv_assets.spark.sizing import PER_JOB, size
 from mv_assets_tests.engine.works import Works, rows_at
-from mv_assets_tests.lake import news_of, view
+from mv_assets_tests.lake import observation_of, view
 
 Make = Callable[..., Works]
 SUMS = "SELECT date_trunc('day', at) AS hour, zone, sum(x) AS x FROM events GROUP BY ALL"
@@ -34,10 +34,12 @@ def set_to(spark: SparkSession, key: str, value: str) -> Iterator[None]:
 @contextmanager
 def plan_of(lake: Works, spark: SparkSession) -> Iterator[str]:
     """How all days are computed."""
-    news = news_of(lake.look())
+    observation = observation_of(lake.look())
     with ExitStack() as held:
-        computation = lake.open().sources.computation(held, spark, news.view_inputs, news.seen)
-        [alike] = computation.groups(list(news.seen)).alike
+        computation = lake.open().sources.computation(
+            held, spark, observation.view_inputs, observation.buckets
+        )
+        [alike] = computation.groups(list(observation.buckets)).alike
         spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
         with redirect_stdout(StringIO()) as said:
             computation.rows(alike.schema, alike.buckets).explain(mode="formatted")

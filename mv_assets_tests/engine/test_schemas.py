@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from mv_assets.maintain.audit import audit
+from mv_assets.observe.observation import Observation
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.tables.parquet import ParquetFiles
 from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
@@ -187,12 +188,14 @@ def test_a_dimension_that_mixes_types_fails_every_bucket_by_its_files(works: Mak
     assert "column x is " in said
     assert "a.parquet" in said
     assert "b.parquet" in said
-    project, news = lake.open(), lake.look(whole=True).news
-    assert news is not None
+    project, observation = lake.open(), lake.look(whole=True)
+    assert isinstance(observation, Observation)
     with ExitStack() as held, project.engine.session() as spark:
         # An audit asks too, and has no attempt to fail.
-        computation = project.sources.computation(held, spark, news.view_inputs, news.seen)
-        assert computation.groups(list(news.seen)).failing == dict.fromkeys(news.seen, said)
+        computation = project.sources.computation(held, spark, observation.view_inputs, observation.buckets)
+        assert computation.groups(list(observation.buckets)).failing == dict.fromkeys(
+            observation.buckets, said
+        )
 
 
 def test_nested_fields_come_and_widen(works: Make) -> None:
@@ -310,10 +313,10 @@ def test_of_many_columns_only_the_used_are_read(works: Make) -> None:
     lake.put("0.parquet", rows_at([0], **{f"c{n}": n for n in range(2_000)}))
     assert lake.outcomes() == {0: ALL}
     assert lake.rows("c7") == [7]
-    project, news = lake.open(), lake.look(whole=True).news
-    assert news is not None
+    project, observation = lake.open(), lake.look(whole=True)
+    assert isinstance(observation, Observation)
     with ExitStack() as held, project.engine.session() as spark:
-        computation = project.sources.computation(held, spark, news.view_inputs, news.seen)
+        computation = project.sources.computation(held, spark, observation.view_inputs, observation.buckets)
         [alike] = computation.groups([0]).alike
         assert alike.schema.names == ["at", "c7"]
         with redirect_stdout(io.StringIO()) as plan:

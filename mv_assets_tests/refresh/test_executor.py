@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.errors import EngineLost, EngineUnavailable, TableUnreadable, WarehouseUnusable
-from mv_assets.observe.observation import Outlook
+from mv_assets.observe.observation import Observed
+from mv_assets.plan import planner
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, AttemptRecord, CurrentInputs, Inputs, State
 from mv_assets.state.registry import Registry
@@ -29,8 +30,8 @@ def test_a_commit_of_what_froze_meanwhile_is_refused_though_the_table_is_as_it_w
     lake.days(0, 1)
     lake.write("more.parquet", [day(0)], 5)
     peer = lake.look()
-    [work] = peer.plan().work
-    seen, mine = sights_of(peer), list[Outlook]()
+    [work] = planner.plan(peer).work
+    seen, mine = sights_of(peer), list[Observed]()
 
     def retention() -> dict[int, CurrentInputs]:
         if not mine:
@@ -43,8 +44,8 @@ def test_a_commit_of_what_froze_meanwhile_is_refused_though_the_table_is_as_it_w
         return seen
 
     assert lake.compute(peer, work, retention) == {0: "committed", 1: "committed"}
-    assert works(mine[0].plan()) == [("APPEND", [0]), ("APPEND", [1])]
-    late = [lake.compute(mine[0], work) for work in mine[0].plan().work]
+    assert works(planner.plan(mine[0])) == [("APPEND", [0]), ("APPEND", [1])]
+    late = [lake.compute(mine[0], work) for work in planner.plan(mine[0]).work]
     assert late == [{0: "frozen"}, {1: "replay"}]
     row = lake.row(0)
     assert row is not None
@@ -58,10 +59,10 @@ def test_a_revert_looks_once_more_before_it_calls_a_bucket_valid(refinery: Refin
     content = made.remove("day-0.parquet")
     made.look()
     (made.folder / "events" / "day-0.parquet").write_bytes(content)
-    outlook = made.look()
-    assert works(outlook.plan()) == [("REVERT", [0])]
+    observed = made.look()
+    assert works(planner.plan(observed)) == [("REVERT", [0])]
     made.write("late.parquet", [day(0)])
-    assert made.carry_out(outlook) == {}
+    assert made.carry_out(observed) == {}
     assert made.state(0) is State.STALE
     made.converge()
     made.check()
@@ -71,11 +72,11 @@ def test_one_upstream_bucket_that_changes_costs_its_neighbours_nothing(refinery:
     lake = refinery(view(), view("daily", base="v", sql=DAILY, time_column="day"))
     lake.days(0, 1, 2, 3, 4)
     lake.run("v")
-    outlook = lake.look("daily")
+    observed = lake.look("daily")
     lake.write("late.parquet", [day(2)], 9)
     lake.run("v")
     expected = {0: "committed", 1: "committed", 2: "source changed", 3: "committed", 4: "committed"}
-    assert lake.carry_out(outlook) == expected
+    assert lake.carry_out(observed) == expected
     assert lake.snapshot("daily").attempts == {}
     lake.converge()
     lake.check()
@@ -85,12 +86,12 @@ def test_an_upstream_bucket_that_is_stale_again_is_waited_for_and_fails_nobody(r
     lake = refinery(view(), view("daily", base="v", sql=DAILY, time_column="day"))
     lake.days(0, 1)
     lake.run("v")
-    outlook = lake.look("daily")
+    observed = lake.look("daily")
     lake.write("late.parquet", [day(1)], 9)
     lake.run("v")
     lake.write("later.parquet", [day(1)], 9)
     lake.look("v")
-    assert lake.carry_out(outlook) == {0: "committed", 1: "waiting"}
+    assert lake.carry_out(observed) == {0: "committed", 1: "waiting"}
     assert lake.snapshot("daily").attempts == {}
     lake.converge()
     lake.check()
@@ -99,9 +100,9 @@ def test_an_upstream_bucket_that_is_stale_again_is_waited_for_and_fails_nobody(r
 def test_a_file_that_lost_its_times_before_the_job_fails_no_bucket(refinery: Refineries) -> None:
     lake = refinery()
     lake.days(0)
-    outlook = lake.look()
+    observed = lake.look()
     pq.write_table(pa.table({"x": [1]}), lake.folder / "events" / "day-0.parquet")
-    assert lake.carry_out(outlook) == {0: "source changed"}
+    assert lake.carry_out(observed) == {0: "source changed"}
     assert lake.snapshot().attempts == {}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from mv_assets.observe import additions as merging
 from mv_assets.observe.additions import together
+from mv_assets.plan import planner
 from mv_assets.state.model import PartitionRow
 from mv_assets_tests.lake import Lake, day, through, view
 from mv_assets_tests.modelled import DAY
@@ -18,7 +19,7 @@ Lakes = Callable[..., Lake]
 
 def merged(lake: Lake, name: str = "v") -> list[int]:
     """The days that the next plan merges."""
-    return sorted(bucket // DAY for work in lake.dry(name).plan().work for bucket in work.additions)
+    return sorted(bucket // DAY for work in planner.plan(lake.dry(name)).work for bucket in work.additions)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def filled(lake: Lakes) -> Lake:
 def test_a_file_that_only_came_is_merged(filled: Lake) -> None:
     late = filled.write("late.parquet", through(1))
     before = (filled.folder / "events" / "day-1.parquet").stat().st_size
-    [work] = filled.dry().plan().work
+    [work] = planner.plan(filled.dry()).work
     row = filled.row(1)
     assert row is not None
     assert merged(filled) == [1]
@@ -44,7 +45,7 @@ def test_a_file_that_only_came_is_merged(filled: Lake) -> None:
 
 def test_what_came_to_several_buckets_is_read_once(filled: Lake) -> None:
     late = filled.write("late.parquet", through(0, 2))
-    [work] = filled.dry().plan().work
+    [work] = planner.plan(filled.dry()).work
     assert merged(filled) == [0, 1, 2]
     stored = sum(row.bytes for row in filled.snapshot().rows.values())
     assert work.bytes == late.stat().st_size + stored
@@ -116,12 +117,12 @@ def test_what_would_read_more_is_recomputed(refinery: Lakes) -> None:
 
 def test_what_spares_little_is_recomputed(filled: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     filled.write("late.parquet", through(0, 2))
-    [work] = filled.dry().plan().work
+    [work] = planner.plan(filled.dry()).work
     monkeypatch.setattr(merging, "WORTH", work.spared)
     assert merged(filled) == [0, 1, 2]
     monkeypatch.setattr(merging, "WORTH", work.spared + 1)
     assert merged(filled) == []
-    [whole] = filled.dry().plan().work
+    [whole] = planner.plan(filled.dry()).work
     assert (whole.bytes, whole.spared) == (work.bytes + work.spared, 0)
 
 
@@ -141,7 +142,7 @@ def test_what_buckets_were_computed_from_is_loaded_for_those_that_may_be_merged(
     filled.write("late-2.parquet", [day(2)])
     # One more row, in a file that was there.
     filled.write("day-1.parquet", [*through(1), day(1)])
-    filled.dry().plan()
+    planner.plan(filled.dry())
     assert loaded == asked
 
 

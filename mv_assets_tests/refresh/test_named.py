@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from mv_assets.buckets import DAY, HOUR
+from mv_assets.observe.observation import Observation
+from mv_assets.plan import planner
 from mv_assets.plan.scope import Scope
 from mv_assets.run.refresher import Report
 from mv_assets.state.model import Attempt
@@ -128,10 +130,11 @@ def test_what_somebody_computes_already_is_left_to_them_and_said(yard: Make) -> 
     made = yard()
     made.write("today.parquet", [day(0, 0), day(0, 9)])
     made.clock.now = 10 * HOUR
-    outlook = made.watch().round(named={"v": frozenset([0])})["v"]
+    observed = made.watch().round(named={"v": frozenset([0])})["v"]
+    assert isinstance(observed, Observation)
     made.manager.register(
         made.catalog.view("v").declaration,
-        Attempt("another", made.version(), outlook.plan().work[0].buckets),  # type: ignore[union-attr]
+        Attempt("another", made.version(), planner.plan(observed).work[0].buckets),
     )
     assert wrong(asked(made, 0)) == ["v 1970-01-01: in flight: another"]
 

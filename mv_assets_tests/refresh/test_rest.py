@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mv_assets.observe.observation import Observation, Unchanged
 from mv_assets.state.model import Mark, Rest
 from mv_assets_tests.lake import HOURLY, Lake, day, view
 from mv_assets_tests.modelled import DAY
@@ -28,7 +29,7 @@ def test_valid_rows_are_at_rest_and_the_first_vacant_bucket_comes_after_them(lak
     made.days(0, 1, 2)
     made.converge()
     assert rest(made) == Rest(3 * DAY)
-    assert made.look().news is None
+    assert isinstance(made.look(), Unchanged)
 
 
 def test_a_stale_row_is_no_rest(lake: Lakes) -> None:
@@ -53,13 +54,13 @@ def test_rows_of_an_earlier_definition_are_no_rest(lake: Lakes) -> None:
     made.converge()
     made.declare(view(sql=HOURLY.replace("count(*)", "count(x)")))
     assert rest(made) is None
-    assert made.look().news is not None
+    assert isinstance(made.look(), Observation)
 
 
 def test_a_commit_after_the_look_ends_the_rest(lake: Lakes) -> None:
     made = lake()
     made.days(0)
-    outlook = made.look()
-    made.carry_out(outlook)
-    assert made.look().news is not None
-    assert made.look().news is None
+    observed = made.look()
+    made.carry_out(observed)
+    assert isinstance(made.look(), Observation)
+    assert isinstance(made.look(), Unchanged)

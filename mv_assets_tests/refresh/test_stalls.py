@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mv_assets.plan import planner
 from mv_assets.state import health
 from mv_assets.state.model import Attempt
 from mv_assets_tests.lake import day, view
@@ -66,11 +67,11 @@ def test_a_repair_that_nobody_makes_is_a_stall_too(yard: Yards) -> None:
 def test_what_failed_says_so_itself_and_hides_no_stall_behind_it(yard: Yards) -> None:
     made = yard()
     made.days(0, 1)
-    outlook = made.look()
-    (work,) = outlook.plan().work
-    failed = Attempt("g", outlook.header.version, work.buckets[:1])
-    made.manager.register(outlook.view.declaration, failed)
-    made.manager.fail(outlook.view.declaration, failed, {0: "no memory"})
+    observed = made.look()
+    (work,) = planner.plan(observed).work
+    failed = Attempt("g", observed.header.version, work.buckets[:1])
+    made.manager.register(observed.view.declaration, failed)
+    made.manager.fail(observed.view.declaration, failed, {0: "no memory"})
     made.look()
     made.later(HOUR + 1)
     said = stall(made)

@@ -10,6 +10,7 @@ import pytest
 
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.errors import EngineUnavailable, TableUnreadable
+from mv_assets.plan import planner
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.run.warehouse import new_generation
 from mv_assets.state.model import Attempt, Doing
@@ -34,7 +35,7 @@ def test_a_bucket_that_is_not_due_says_what_it_really_waits_for(plain_yard: Call
     made.clock.now = 9 * DAY
     made.run()
     known = "events is known to have data up to 1970-01-03T23:59:59.999Z"
-    # Before and after the round in which nothing is news.
+    # Before and after the round in which nothing is observation.
     for _ in range(2):
         found = said_of(made, 0, 2, 3)
         assert (found[0] or "").startswith("not due: it lies before the view's coverage")
@@ -104,7 +105,7 @@ def test_what_killed_its_process_before_it_had_a_row_is_tried_again_in_spite_of_
 ) -> None:
     made = plain_yard()
     made.days(0)
-    [work] = made.look().plan().work
+    [work] = planner.plan(made.look()).work
     for _ in range(8):
         made.manager.register(
             made.catalog.view("v").declaration, Attempt(new_generation(), made.version(), work.buckets)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
 from mv_assets.maintain.garbage import Garbage, GcReport
+from mv_assets.plan import planner
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.warehouse import Warehouse, new_generation
 from mv_assets.state.model import Attempt, Generation, PartitionRow
@@ -59,11 +60,11 @@ class Yard(Refinery):
 
     def run_only(self, number: int) -> None:
         """Compute one day, whatever else is due, as a generation of its own."""
-        outlook = self.look(whole=True)
-        for work in outlook.plan().work:
+        observed = self.look(whole=True)
+        for work in planner.plan(observed).work:
             planned = tuple(each for each in work.buckets if each.bucket == number * DAY)
             if planned:
-                self.compute(outlook, replace(work, buckets=planned))
+                self.compute(observed, replace(work, buckets=planned))
 
     def later(self, milliseconds: int = GRACE) -> None:
         self.clock.now += milliseconds

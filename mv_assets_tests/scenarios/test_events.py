@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mv_assets.plan import planner
 from mv_assets_tests.lake import EPOCH
 from mv_assets_tests.modelled import DAY
 from mv_assets_tests.refinery import Refinery
@@ -100,12 +101,12 @@ def test_a_change_of_the_sql_rebuilds_the_view_and_what_is_based_on_it(trips: Tr
 def test_while_a_new_definition_is_built_no_bucket_of_the_old_one_counts(trips: Trips) -> None:
     changed = HOURLY.replace("count(*) AS trips", "2 * count(*) AS trips")
     trips.lake.declare(hourly(sql=changed, max_buckets_per_run=10), daily(), monthly(), dear())
-    outlook = trips.lake.look("hourly")
-    work = outlook.plan().work[0]
-    trips.lake.compute(outlook, work)
+    observed = trips.lake.look("hourly")
+    work = planner.plan(observed).work[0]
+    trips.lake.compute(observed, work)
     computed = {planned.bucket // DAY for planned in work.buckets}
     assert {(row["hour"] - EPOCH).days for row in trips.lake.stored("hourly").to_pylist()} == computed
-    daily_work = trips.lake.look("daily").plan().work
+    daily_work = planner.plan(trips.lake.look("daily")).work
     assert {planned.bucket // DAY for work in daily_work for planned in work.buckets} == computed
     touched(trips)
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.config import MaterializedView
+from mv_assets.plan import planner
 from mv_assets.plan.scope import Scope
 from mv_assets.run.compute import Alike, Computation
 from mv_assets_tests.lake import day, through, view
@@ -198,7 +199,7 @@ def test_files_are_not_merged_into_rows_that_a_peer_wrote_since(refinery: Refine
     world.lake.run()
     world.add("late.parquet", [1])
     planned = world.lake.look("sums")
-    [work] = planned.plan().work
+    [work] = planner.plan(planned).work
     assert list(work.additions) == [DAY]
     world.add("later.parquet", [1])
     assert world.lake.outcomes("sums") == {1: "committed"}

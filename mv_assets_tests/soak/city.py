@@ -16,6 +16,7 @@ from mv_assets.demo.feeder import advance, write_zones
 from mv_assets.errors import MvError
 from mv_assets.observe.maps import ImaginedMaps
 from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
 from mv_assets.spark.session import Engine
 from mv_assets.state.model import DataFile, Snapshot
 from mv_assets.state.store import Store
@@ -69,16 +70,16 @@ class City(Refinery):
 
     def at_rest(self) -> bool:
         """Whether a look would find nothing to do, and nothing waits."""
-        plans = [self.dry(name).plan() for name in self.catalog.views]
+        plans = [planner.plan(self.dry(name)) for name in self.catalog.views]
         return not any(plan.work or plan.failing or plan.waiting for plan in plans)
 
     def as_looked_at(self) -> City:
         """The same with the maps that a look now would leave: what files have changed under is STALE."""
         watch = Watch(self.catalog, self.tables, imagined := ImaginedMaps(self.store), self.clock)
         found = watch.round(whole=True)
-        for outlook in found.values():
-            if isinstance(outlook, MvError):
-                raise outlook
+        for observed in found.values():
+            if isinstance(observed, MvError):
+                raise observed
         maps = {name: imagined.snapshot(name) for name in found}
         looked = City(self.folder, self.store, views=(), engine=self.engine, storehouse=self.storehouse)
         looked.store = _Looked(self.store, maps)  # type: ignore[assignment]
