@@ -1,4 +1,4 @@
-"""How finely Spark deals out a job: by what there is to read, not in the same numbers for all."""
+"""What a session is told for one job: how finely it is dealt out, by what there is to read, and how that is read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 _SHUFFLED = "spark.sql.shuffle.partitions"
 _DEALT = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _SPLIT = "spark.sql.files.maxPartitionBytes"
+_PRUNING = "spark.sql.optimizer.nestedSchemaPruning.enabled"
 _LISTED, _USUALLY_LISTED = "spark.sql.sources.parallelPartitionDiscovery.threshold", 32
 # What a session had been told of splits before the first job.
 _OWN_SPLIT = "spark.mv_assets.split"
 # What a session is told for one job, and who uses it next must not find.
-PER_JOB = (_DEALT, _SPLIT, _OWN_SPLIT, _LISTED)
+PER_JOB = (_DEALT, _SPLIT, _OWN_SPLIT, _LISTED, _PRUNING)
 # Parts that are shuffled, and how many at least, as a join or a generator may make much of little: Spark puts
 # them together where they are small, but takes none apart.
 _PART, _PARTS = 16 << 20, 8
@@ -45,6 +46,11 @@ def list_at_once(spark: SparkSession, paths: Iterable[str]) -> None:
     known = list(paths)
     if len(known) > _USUALLY_LISTED and all(path.startswith("file:") for path in known):
         spark.conf.set(_LISTED, str(len(known)))
+
+
+def read_whole_columns(spark: SparkSession) -> None:
+    """Have no fields left out of columns: those that are found by id are lost on the way."""
+    spark.conf.set(_PRUNING, "false")
 
 
 def _bytes(text: str) -> int:

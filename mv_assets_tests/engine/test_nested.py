@@ -1,0 +1,148 @@
+"""Fields inside columns, however a table finds its columns in the files; DuckDB says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import LongType, StringType
+
+from mv_assets.engine import files
+from mv_assets.project import MaterializedView
+from mv_assets.query.answering import Answers, Question
+from mv_assets.query.fitness import Freshness
+from mv_assets_tests.engine import nested
+from mv_assets_tests.engine.works import Works, daily
+from mv_assets_tests.lake import view
+from mv_assets_tests.refinery import plainly
+
+Make = Callable[..., Works]
+FORMATS = ["iceberg 1", "iceberg 2", "delta id", "delta name", "delta none", "parquet"]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
+    with nested.catalog(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(works: Make, catalog: SqlCatalog) -> Callable[..., Works]:
+    """A lake with two days of rows, in a table of some kind."""
+
+    def make(kind: str, *views: MaterializedView) -> Works:
+        table, _, how = kind.partition(" ")
+        lake = works(*views, table={"format": table}, oracle=oracle(how))
+        root = lake.folder / "events"
+        if table == "iceberg":
+            put: nested.Put = nested.iceberg(catalog, root, int(how)).append
+        elif table == "delta":
+            put = nested.delta(root, how)
+        else:
+            names = iter("ab")
+            put = lambda rows: lake.put(f"{next(names)}.parquet", rows)  # noqa: E731
+        put(nested.rows(0))
+        put(nested.rows(1))
+        return lake
+
+    return make
+
+
+def views() -> list[MaterializedView]:
+    return [view(name, sql=ours, time_column="at") for name, (ours, _) in nested.QUERIES.items()]
+
+
+def oracle(how: str) -> dict[str, str]:
+    """What DuckDB is asked, of files that may call columns otherwise."""
+    names = ", ".join(f'"col-{number}" AS "{name}"' for number, name in enumerate(nested.SCHEMA.names, 1))
+    before = f"WITH events AS (SELECT {names} FROM main.events) " if how in ("id", "name") else ""
+    return {name: before + theirs for name, (_, theirs) in nested.QUERIES.items()}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_views_on_fields_of_every_kind_and_depth(filled: Make, kind: str) -> None:
+    lake = filled(kind, *views())
+    lake.run()
+    lake.check()
+
+
+@pytest.mark.parametrize("kind", ["iceberg 2", "delta id"])
+@pytest.mark.parametrize("freshness", [Freshness.OFF, Freshness.STRICT])
+def test_questions_on_fields_of_every_kind_and_depth(filled: Make, kind: str, freshness: Freshness) -> None:
+    lake = filled(kind, *views())
+    answers = Answers(lake.open())
+    for name, (ours, _) in nested.QUERIES.items():
+        found = answers.answer(Question(ours, freshness)).frame.toArrow()
+        assert by_value(found) == by_value(expected(lake, lake.oracle[name])), ours
+
+
+def by_value(rows: pa.Table) -> list[Any]:
+    return sorted((tuple(map(plainly, row.values())) for row in rows.to_pylist()), key=repr)
+
+
+def expected(lake: Works, sql: str) -> pa.Table:
+    read = [str(path) for path in (lake.folder / "events").rglob("*.parquet")]
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"CREATE VIEW events AS SELECT * FROM read_parquet({read}, union_by_name = true)")
+        return connection.sql(sql).to_arrow_table()
+
+
+def identity(column: Any) -> Any:
+    return column
+
+
+def nothing(_spark: object) -> None:
+    """What a session would be told."""
+
+
+FIELDS = view("fields", sql=nested.QUERIES["fields"][0], time_column="at")
+
+
+@pytest.mark.parametrize(
+    ("part", "without"), [("_whole", identity), ("read_whole_columns", nothing)], ids=["frame", "session"]
+)
+@pytest.mark.parametrize("kind", ["iceberg 2", "delta id"])
+def test_what_goes_with_the_frame_is_enough_and_what_the_session_is_told_too(
+    filled: Make, monkeypatch: pytest.MonkeyPatch, kind: str, part: str, without: Any
+) -> None:
+    """A session may be set again by somebody, and another Spark may see through a frame."""
+    monkeypatch.setattr(files, part, without)
+    lake = filled(kind, FIELDS)
+    lake.run()
+    lake.check()
+
+
+def test_columns_that_changed_names_and_types_beside_partitions(works: Make, catalog: SqlCatalog) -> None:
+    """What was `s` is `was`, and another column is called `s` now; fields were added, and hold more."""
+    small = pa.struct({"x": pa.int32(), "y": pa.string()})
+    schema = pa.schema({"at": nested.SCHEMA.field("at").type, "zone": pa.string(), "s": small, "t": small})
+    lake = works(
+        daily("zone", "s.x AS sx", "s.added AS added", "was.y AS y", "typeof(s.x) AS kind"),
+        table={"format": "iceberg"},
+    )
+    made = nested.iceberg(catalog, lake.folder / "events", 2, by="zone", schema=schema)
+    at = nested.rows(0)["at"].to_pylist()[-1:]
+    first = {"at": at, "zone": ["a/b"], "s": [{"x": 1, "y": "was"}], "t": [{"x": 2, "y": "is"}]}
+    made.append(pa.table(first, schema))
+    for old, new in (("s", "was"), ("t", "s")):
+        with made.update_schema() as update:
+            update.rename_column(old, new)
+    with made.update_schema() as update:
+        update.update_column(("s", "x"), LongType())
+        update.add_column(("s", "added"), StringType())
+    wide = pa.struct({"x": pa.int64(), "y": pa.string(), "added": pa.string()})
+    schema = pa.schema({"at": schema.field("at").type, "zone": pa.string(), "was": small, "s": wide})
+    at = nested.rows(1)["at"].to_pylist()[-1:]
+    second = {"at": at, "zone": [None], "was": [None], "s": [{"x": 2**40, "y": None, "added": "new"}]}
+    made.append(pa.table(second, schema))
+    lake.run()
+    assert lake.rows("zone", "sx", "added", "y", "kind") == [
+        ("a/b", 2, None, "was", "bigint"),
+        (None, 2**40, "new", None, "bigint"),
+    ]
