@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from mv_assets.buckets import Buckets
-from mv_assets_tests.engine import apart
 from mv_assets_tests.capabilities import writes_int96
+from mv_assets_tests.engine import apart
 from mv_assets_tests.engine.works import MOMENT, Works, moment, rows_at
 from mv_assets_tests.lake import EPOCH, view
 

@@ -730,7 +730,7 @@ def test_a_damaged_log_is_no_empty_table(root: Path, table: Make) -> None:
     with pytest.raises(TableUnreadable):
         table().glance()
     second.unlink()
-    with pytest.raises(TableUnreadable, match="gap|contiguous"):
+    with pytest.raises(TableUnreadable, match=r"gap|contiguous"):
         table().glance()
 
 

@@ -148,7 +148,9 @@ def said(value: int, kind: pa.DataType, keys: dict[str, str], **options: Any) ->
         (IN_1899, MICROS, {VERSION: "3.5.1", OLD: ""}, {}),
         (IN_1582, pa.date32(), {VERSION: "2.4.8"}, {}),
         pytest.param(IN_1899, MICROS, {VERSION: "3.0.3"}, INT96, marks=writes_int96),
-        pytest.param(IN_1899, MICROS, {VERSION: "3.5.1", "org.apache.spark.legacyINT96": ""}, INT96, marks=writes_int96),
+        pytest.param(
+            IN_1899, MICROS, {VERSION: "3.5.1", "org.apache.spark.legacyINT96": ""}, INT96, marks=writes_int96
+        ),
     ],
 )
 def test_times_that_spark_would_move_are_refused(
