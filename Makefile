@@ -42,7 +42,7 @@ check: java chromium $(READY)
 
 # The tests that need no browser, on the lowest versions. What old libraries warn of is not ours to mend.
 check-oldest: java $(OLDEST_READY)
-	$(OLDEST)/bin/pytest -W default -n $(WORKERS) -m 'not slow and not deep and not soak and not browser' $(ONLY)
+	$(OLDEST)/bin/pytest -W default -n $(WORKERS) -m 'not deep and not soak and not browser' $(ONLY)
 
 # Lines and branches that no test comes by in its own process.
 cover: java chromium $(READY)

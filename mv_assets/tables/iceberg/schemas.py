@@ -105,7 +105,8 @@ def _structs(fields: Iterable[NestedField]) -> dict[int, frozenset[int]]:
 
     found: dict[int, frozenset[int]] = {}
     for field in fields:
-        kind, inside = field.field_type, list[NestedField]()
+        kind: IcebergType = field.field_type
+        inside: list[NestedField] = []
         if isinstance(kind, StructType):
             inside = list(kind.fields)
             found[field.field_id] = frozenset(part.field_id for part in inside)
