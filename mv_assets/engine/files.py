@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from mv_assets.engine.sizing import list_at_once, read_whole_columns
 from mv_assets.engine.types import completed
+from mv_assets.engine.versions import keeps_structs
 from mv_assets.errors import Unreadable
 from mv_assets.wording import printable
 
@@ -72,11 +73,22 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
         Unreadable: Spark does not find a file.
 
     """
-    if any(source.field_id is not None for part in parts for source in part.held.values()):
+    whole = _loses_parts(spark, parts)
+    if whole:
         read_whole_columns(spark)
-    frames = [_read(spark, part, columns) for part in parts]
+    frames = [_read(spark, part, columns, whole=whole) for part in parts]
     # Not createDataFrame([]): to read that, Spark starts Python.
-    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
+    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns, whole=False)
+
+
+def _loses_parts(spark: SparkSession, parts: Sequence[Part]) -> bool:
+    """Whether Spark, where it reads some fields of a column only, gives nulls for what is there.
+
+    It loses the id of a column that is found by it; and not every Spark sees that a struct is there.
+    """
+    nested = [source for part in parts for source in part.held.values() if _nested(source.kind)]
+    by_id = any(source.field_id is not None for source in nested)
+    return by_id or (bool(nested) and not keeps_structs(spark))
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -87,17 +99,21 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return union(frames[:half]).unionAll(union(frames[half:]))
 
 
-def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
+def _read(spark: SparkSession, part: Part, columns: StructType, *, whole: bool) -> DataFrame:
     from pyspark.sql import functions as sql  # noqa: PLC0415 - Spark is loaded by those who use it
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
     rows, found = _found(spark, part, StructType(held))
     if not part.given:
-        return _under_names(rows, part, columns)
+        return _under_names(rows, part, columns, whole=whole)
     path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
     inside = rows.select(
-        *(_column(part.held.get(column.name), column) for column in columns if column.name not in part.given),
+        *(
+            _column(part.held.get(column.name), column, whole=whole)
+            for column in columns
+            if column.name not in part.given
+        ),
         path,
     )
     joined = inside.join(sql.broadcast(_given(spark, part, found)), _PATH, "left")
@@ -172,14 +188,17 @@ def _field(source: Held, column: StructField) -> StructField:
     return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
 
 
-def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
+def _under_names(rows: DataFrame, part: Part, columns: StructType, *, whole: bool) -> DataFrame:
     """The rows under the wanted names, with as few calls to Spark as can be."""
-    if [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames() and all(
-        part.held[c.name].kind == c.dataType for c in columns
+    nested = any(_nested(column.dataType) for column in columns)
+    if (
+        not (whole and nested)
+        and [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames()
+        and all(part.held[c.name].kind == c.dataType for c in columns)
     ):
         return rows
-    if any(_nested(column.dataType) for column in columns):
-        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
+    if nested:
+        return rows.select(*(_column(part.held.get(column.name), column, whole=whole) for column in columns))
     texts = []
     for column in columns:
         source = part.held.get(column.name)
@@ -195,11 +214,11 @@ def _nested(kind: DataType) -> bool:
     return isinstance(kind, (ArrayType, MapType, StructType))
 
 
-def _column(source: Held | None, wanted: StructField) -> Column:
+def _column(source: Held | None, wanted: StructField, *, whole: bool) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
-    if source is not None and source.field_id is not None and _nested(source.kind):
+    if whole and source is not None and _nested(source.kind):
         inside = _whole(inside)
     return inside.cast(wanted.dataType).alias(wanted.name)
 
@@ -207,8 +226,7 @@ def _column(source: Held | None, wanted: StructField) -> Column:
 def _whole(column: Column) -> Column:
     """A column that Spark reads as a whole, whatever its session is set to.
 
-    Where it reads some fields only, it loses the id, does not find the column, and gives nulls. No field is
-    taken out before an expression that Spark may not evaluate elsewhere.
+    No field is taken out before an expression that Spark may not evaluate elsewhere.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -270,7 +271,7 @@ UNREADABLE = {
     "nested": pa.array([{"t": 1}], pa.struct([("t", pa.timestamp("ns"))])),
     "clock": pa.array([1], pa.time64("us")),
     "span": pa.array([1], pa.duration("us")),
-    "half": pa.array([1.5], pa.float16()),
+    "half": pa.array([np.float16(1.5)], pa.float16()),
     "wide": pa.array([Decimal(1)], pa.decimal256(60, 0)),
 }
 
