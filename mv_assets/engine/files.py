@@ -73,6 +73,7 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
 
     """
     if any(source.field_id is not None for part in parts for source in part.held.values()):
+        # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
     frames = [_read(spark, part, columns) for part in parts]
     # Not createDataFrame([]): to read that, Spark starts Python.
@@ -199,20 +200,7 @@ def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
-    if source is not None and source.field_id is not None and _nested(source.kind):
-        inside = _whole(inside)
     return inside.cast(wanted.dataType).alias(wanted.name)
-
-
-def _whole(column: Column) -> Column:
-    """A column that Spark reads as a whole, whatever its session is set to.
-
-    Where it reads some fields only, it loses the id, does not find the column, and gives nulls. No field is
-    taken out before an expression that Spark may not evaluate elsewhere.
-    """
-    from pyspark.sql import functions as sql  # noqa: PLC0415
-
-    return sql.when(sql.spark_partition_id() >= 0, column)
 
 
 def quoted(name: str) -> str:
