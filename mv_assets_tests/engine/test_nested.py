@@ -155,6 +155,7 @@ def test_columns_that_changed_names_and_types_beside_partitions(works: Make, cat
         ("a/b", 2, None, "was", "bigint"),
         (None, 2**40, "new", None, "bigint"),
     ]
+    assert [(each.verdict, each.reread) for each in audited(lake, "v")] == [("equal", True)] * 2
 
 
 @pytest.mark.parametrize("kind", FORMATS)
