@@ -73,12 +73,12 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
         Unreadable: Spark does not find a file.
 
     """
-    whole = _loses_parts(spark, parts)
-    if whole:
+    if _loses_parts(spark, parts):
+        # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
-    frames = [_read(spark, part, columns, whole=whole) for part in parts]
+    frames = [_read(spark, part, columns) for part in parts]
     # Not createDataFrame([]): to read that, Spark starts Python.
-    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns, whole=False)
+    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
 
 
 def _loses_parts(spark: SparkSession, parts: Sequence[Part]) -> bool:
@@ -99,21 +99,17 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return union(frames[:half]).unionAll(union(frames[half:]))
 
 
-def _read(spark: SparkSession, part: Part, columns: StructType, *, whole: bool) -> DataFrame:
+def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
     from pyspark.sql import functions as sql  # noqa: PLC0415 - Spark is loaded by those who use it
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
     rows, found = _found(spark, part, StructType(held))
     if not part.given:
-        return _under_names(rows, part, columns, whole=whole)
+        return _under_names(rows, part, columns)
     path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
     inside = rows.select(
-        *(
-            _column(part.held.get(column.name), column, whole=whole)
-            for column in columns
-            if column.name not in part.given
-        ),
+        *(_column(part.held.get(column.name), column) for column in columns if column.name not in part.given),
         path,
     )
     joined = inside.join(sql.broadcast(_given(spark, part, found)), _PATH, "left")
@@ -188,7 +184,7 @@ def _field(source: Held, column: StructField) -> StructField:
     return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
 
 
-def _under_names(rows: DataFrame, part: Part, columns: StructType, *, whole: bool) -> DataFrame:
+def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
     """The rows under the wanted names, with as few calls to Spark as can be."""
     nested = any(_nested(column.dataType) for column in columns)
     if (
@@ -198,7 +194,7 @@ def _under_names(rows: DataFrame, part: Part, columns: StructType, *, whole: boo
     ):
         return rows
     if nested:
-        return rows.select(*(_column(part.held.get(column.name), column, whole=whole) for column in columns))
+        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
     texts = []
     for column in columns:
         source = part.held.get(column.name)
@@ -214,23 +210,11 @@ def _nested(kind: DataType) -> bool:
     return isinstance(kind, (ArrayType, MapType, StructType))
 
 
-def _column(source: Held | None, wanted: StructField, *, whole: bool) -> Column:
+def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
-    if whole and source is not None and _nested(source.kind):
-        inside = _whole(inside)
     return inside.cast(wanted.dataType).alias(wanted.name)
-
-
-def _whole(column: Column) -> Column:
-    """A column that Spark reads as a whole, whatever its session is set to.
-
-    No field is taken out before an expression that Spark may not evaluate elsewhere.
-    """
-    from pyspark.sql import functions as sql  # noqa: PLC0415
-
-    return sql.when(sql.spark_partition_id() >= 0, column)
 
 
 def quoted(name: str) -> str:
