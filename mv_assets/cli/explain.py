@@ -83,17 +83,24 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
     catalog = session.catalog(schemas=True, only=[view])
     start = catalog.view(view).buckets.parse(bucket)
     with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
-        outlook = watch.round([view], whole=True)[view]
+        outlooks = watch.round([view], whole=True)
+        outlook = outlooks.pop(view)
         if isinstance(outlook, MvError):
             raise outlook
-        upstream = outlook.view.declared.base in catalog.views
-        found = _explain(outlook, start, store, "segment" if upstream else "file")
+        found = _explain(outlook, start, store, "segment" if outlooks else "file")
+    below = [line for each in outlooks.values() if isinstance(each, Outlook) for line in _wrong_below(each)]
     if as_json:
-        print_json(_json(found))
+        print_json(_json(found) | {"upstream_wrong": below})
     else:
         _print(found)
-    if found.wrong:
+        wrong.tell_lines(below)
+    if found.wrong or below:
         ctx.exit(1)
+
+
+def _wrong_below(outlook: Outlook) -> list[str]:
+    """What is wrong with a view that the bucket's is based on: it may be why the bucket is as it is."""
+    return outlook.wrong.sentences(outlook.view.name, outlook.view.buckets)
 
 
 def _explain(
