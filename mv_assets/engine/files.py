@@ -186,14 +186,11 @@ def _field(source: Held, column: StructField) -> StructField:
 
 def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
     """The rows under the wanted names, with as few calls to Spark as can be."""
-    nested = any(_nested(column.dataType) for column in columns)
-    if (
-        not (whole and nested)
-        and [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames()
-        and all(part.held[c.name].kind == c.dataType for c in columns)
+    if [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames() and all(
+        part.held[c.name].kind == c.dataType for c in columns
     ):
         return rows
-    if nested:
+    if any(_nested(column.dataType) for column in columns):
         return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
     texts = []
     for column in columns:
