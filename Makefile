@@ -8,6 +8,10 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/pip install --disable-pip-version-check
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
+# The lowest versions that mv_assets runs on; ONLY names tests, if not all are to be run there.
+OLDEST := .venv-oldest
+OLDEST_READY := $(OLDEST)/.ready
+ONLY ?=
 # Some tests wait more than they compute.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # How long a soak is.
@@ -16,17 +20,17 @@ MINUTES ?= 60
 SEED ?= 1
 # What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/engine/test_,files.py formats.py)
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/spark/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
-.PHONY: dev test check cover prove soak bench bench-peers docs java chromium clean
+.PHONY: dev test check check-oldest cover prove soak bench bench-peers docs java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
 
 # Several JVMs share the cores, and none lives long: a collector with threads of its own would be in the others' way,
 # and code that is compiled for hours to come is not worth it.
-test check cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+test check check-oldest cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
 test: java chromium $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS)
@@ -40,6 +44,10 @@ check: java chromium docs $(TOOLS)
 	$(BIN)/pytest -n $(WORKERS) -m 'not deep and not soak'
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
+
+# The tests that need no browser, on the lowest versions. What old libraries warn of is not ours to mend.
+check-oldest: java $(OLDEST_READY)
+	$(OLDEST)/bin/pytest -W default -n $(WORKERS) -m 'not deep and not soak and not browser' $(ONLY)
 
 # Lines and branches that no test comes by in its own process.
 cover: java chromium $(TOOLS)
@@ -93,6 +101,12 @@ $(TOOLS): $(READY)
 	$(INSTALL) --editable '.[postgres,delta,iceberg,dev]'
 	@touch $@
 
+$(OLDEST_READY): pyproject.toml .ci/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --constraint .ci/oldest.txt \
+	  --editable '.[postgres,delta,iceberg,dev]'
+	@touch $@
+
 java:
 	@version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1); \
 	if [ -z "$$version" ]; then \
@@ -106,4 +120,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info
+	rm -rf $(VENV) $(OLDEST) $(DOCS_VENV) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info

@@ -28,17 +28,19 @@ class Watched:
     err: bytearray = field(default_factory=bytearray)
     # When it last said something.
     last: float = field(default_factory=time.monotonic)
-    _readers: list[threading.Thread] = field(default_factory=list)
+    # Whether nobody listens any more.
+    left: bool = False
+    readers: list[threading.Thread] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for pipe, said in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
             assert pipe is not None
-            self._readers.append(threading.Thread(target=self._read, args=(pipe, said), daemon=True))
-            self._readers[-1].start()
+            self.readers.append(threading.Thread(target=self._read, args=(pipe, said), daemon=True))
+            self.readers[-1].start()
 
     def _read(self, pipe: IO[bytes], said: bytearray) -> None:
-        with suppress(ValueError):
-            while some := os.read(pipe.fileno(), 65_536):
+        with pipe:
+            while (some := os.read(pipe.fileno(), 65_536)) and not self.left:
                 said += some
                 self.last = time.monotonic()
 
@@ -64,9 +66,9 @@ class Watched:
             # Says where it is.
             self.process.send_signal(signal.SIGABRT)
             self.process.wait(_ENDS_WITHIN_S)
-        for reader in self._readers:
+        for reader in self.readers:
             reader.join(_ENDS_WITHIN_S)
-        alive = any(reader.is_alive() for reader in self._readers)
+        alive = any(reader.is_alive() for reader in self.readers)
         out, err = self.out.decode(), self.err.decode()
         assert took < _ENDS_WITHIN_S, f"still there {took:.0f} s after its last word\n{out}\n{err}"
         assert not alive, f"what it started is still there {_ENDS_WITHIN_S:.0f} s after it\n{out}\n{err}"
@@ -84,12 +86,15 @@ def watched(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    process = Watched(started)
     try:
-        yield Watched(started)
+        yield process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGKILL)
         started.wait()
+        for reader in process.readers:
+            reader.join()
 
 
 def script(source: str) -> list[str]:

@@ -133,7 +133,7 @@ class Lake:
         return Watch(self.catalog, self.tables, StoredMaps(self.store, self.manager), self.clock)
 
     def look(self, name: str = "v", *, whole: bool = False) -> Observed:
-        """One round; the observed of a view."""
+        """One round; what was observed of a view."""
         observed = self.watch().round(whole=whole)[name]
         if isinstance(observed, MvError):
             raise observed

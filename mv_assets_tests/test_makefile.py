@@ -19,6 +19,9 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / name).write_text((CHECKOUT / name).read_text())
         os.utime(tmp_path / name, (1_000, 1_000))
     (tmp_path / ".venv").mkdir()
+    # That of the documents is a place of its own, which is not asked about here.
+    (tmp_path / ".venv-docs").mkdir()
+    (tmp_path / ".venv-docs" / ".ready").touch()
     return tmp_path
 
 

@@ -84,24 +84,33 @@ def explain(ctx: click.Context, view: str, bucket: str, *, as_json: bool) -> Non
     catalog = session.catalog(schemas=True, only=[view])
     start = catalog.view(view).buckets.parse(bucket)
     with session.existing_state(catalog) as store, imagining(catalog, store) as watch:
-        observed = watch.round([view], whole=True)[view]
+        looked_at = watch.round([view], whole=True)
+        observed = looked_at.pop(view)
         if isinstance(observed, MvError):
             raise observed
-        upstream = observed.view.declared.base in catalog.views
-        found = _explain(observed, start, store, "segment" if upstream else "file")
+        found = _explain(observed, start, store, "segment" if looked_at else "file")
+    below = [
+        line for each in looked_at.values() if not isinstance(each, MvError) for line in _wrong_below(each)
+    ]
     if as_json:
-        print_json(_json(found))
+        print_json(_json(found) | {"upstream_wrong": below})
     else:
         _print(found)
-    if found.wrong:
+        wrong.tell_lines(below)
+    if found.wrong or below:
         ctx.exit(1)
+
+
+def _wrong_below(observed: Observed) -> list[str]:
+    """What is wrong with a view that the bucket's is based on: it may be why the bucket is as it is."""
+    return observed.wrong.sentences(observed.view.name, observed.view.buckets)
 
 
 def _explain(
     observed: Observed, bucket: int, store: Store | None, made_of: Literal["file", "segment"]
 ) -> _Explanation:
     if isinstance(observed, Unchanged):
-        raise AssertionError("a whole look looks at everything")
+        raise AssertionError("a whole look looks at everything")  # noqa: TRY004 - none of the caller's
     observation, name = observed, observed.view.name
     recorded: tuple[Segment, ...] = ()
     events: list[Event] = []

@@ -19,7 +19,7 @@ from mv_assets.query.route.eligibility import Freshness
 from mv_assets.run.opened import open_project
 
 
-class _Span(click.ParamType[int]):
+class _Span(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
     """A duration as the project file has them, in milliseconds."""
 
     name = "duration"

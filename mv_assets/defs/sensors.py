@@ -161,7 +161,7 @@ class _Tick:
         return False
 
     def _observe(self, view: View, observation: Observation, touched: Sequence[int]) -> None:
-        """Tell what the tables hold where that is observation: Dagster then shows what is out of date."""
+        """Tell what the tables hold where that is new: Dagster then shows what is out of date."""
         for name, listing in observation.view_inputs.dimensions.items():
             told = events.observation(listing)
             version = (told.tags or {})[events.DATA_VERSION]
@@ -257,7 +257,7 @@ class _Tick:
 
 
 def _gist(error: MvError) -> str:
-    """An error without ids and times: else the same one, met again, would be observation at every tick."""
+    """An error without ids and times: else the same one, met again, would be news at every tick."""
     words = (word for word in str(error).split() if not any(map(str.isdigit, word)))
     return f"{type(error).__name__} {' '.join(words)}"
 

@@ -1,0 +1,1 @@
+"""What keeps stored data right and small: audits, garbage collection, compaction."""

@@ -38,7 +38,7 @@ class SecondLooks:
             first, end = min(seen), self._view.buckets.next(max(seen))
             found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
         if self._view.freezes:
-            # A peer may have committed since, from files that are gone: that they are missing is observation.
+            # A peer may have committed since, from files that are gone: that they are missing is news.
             recorded = self._store.recorded(self._view.name, found)
             found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
         changed = {} if now is self._before else dict(self._changed(now, seen))

@@ -14,6 +14,7 @@ import pyarrow as pa
 from mv_assets.errors import Unreadable
 from mv_assets.spark.sizing import list_at_once, read_whole_columns
 from mv_assets.spark.types import completed
+from mv_assets.spark.versions import keeps_structs
 from mv_assets.wording import printable
 
 if TYPE_CHECKING:
@@ -72,11 +73,22 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
         Unreadable: Spark does not find a file.
 
     """
-    if any(source.field_id is not None for part in parts for source in part.held.values()):
+    if _loses_parts(spark, parts):
+        # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
     frames = [_read(spark, part, columns) for part in parts]
     # Not createDataFrame([]): to read that, Spark starts Python.
     return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
+
+
+def _loses_parts(spark: SparkSession, parts: Sequence[Part]) -> bool:
+    """Whether Spark, where it reads some fields of a column only, gives nulls for what is there.
+
+    It loses the id of a column that is found by it; and not every Spark sees that a struct is there.
+    """
+    nested = [source for part in parts for source in part.held.values() if _nested(source.kind)]
+    by_id = any(source.field_id is not None for source in nested)
+    return by_id or (bool(nested) and not keeps_structs(spark))
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -199,20 +211,7 @@ def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
-    if source is not None and source.field_id is not None and _nested(source.kind):
-        inside = _whole(inside)
     return inside.cast(wanted.dataType).alias(wanted.name)
-
-
-def _whole(column: Column) -> Column:
-    """A column that Spark reads as a whole, whatever its session is set to.
-
-    Where it reads some fields only, it loses the id, does not find the column, and gives nulls. No field is
-    taken out before an expression that Spark may not evaluate elsewhere.
-    """
-    from pyspark.sql import functions as sql  # noqa: PLC0415
-
-    return sql.when(sql.spark_partition_id() >= 0, column)
 
 
 def quoted(name: str) -> str:

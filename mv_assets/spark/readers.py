@@ -15,6 +15,7 @@ from mv_assets.errors import Unreadable
 from mv_assets.spark.columns import Holding, Open, Types, by_footers, by_table, merged, parts
 from mv_assets.spark.failures import condition_of
 from mv_assets.spark.files import frame, quoted
+from mv_assets.spark.versions import keeps_structs
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table
@@ -154,6 +155,12 @@ class LakehouseReader(_OfFiles):
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
         details = self._listing.details
+        emptied = sorted(details.emptied & self._schema.keys())
+        if emptied and not keeps_structs(self._spark):
+            raise Unreadable(
+                f"older files have none of the fields of a struct in {', '.join(emptied)}, which this Spark "
+                "takes for null; use Spark 4.1 or newer, or rewrite the files"
+            )
         held = by_table(names, self._schema, details.partitions, details.physical_names, details.field_ids)
         return frame(self._spark, list(parts(held, self._listing.path)), schema)
 

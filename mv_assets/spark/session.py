@@ -38,6 +38,8 @@ _FIXED = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # A file that should have ids and has none would else be all nulls.
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    # Nor would a struct be there if a file has other fields of it than those that are asked for.
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Files that do not say their calendar are in the one that the look ranged them by. Those in Spark's old
     # one, by their own words, are moved all the same: the look refuses them.

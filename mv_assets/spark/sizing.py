@@ -49,7 +49,12 @@ def list_at_once(spark: SparkSession, paths: Iterable[str]) -> None:
 
 
 def read_whole_columns(spark: SparkSession) -> None:
-    """Have no fields left out of columns: those that are found by id are lost on the way."""
+    """Have columns read with all their fields.
+
+    Where Spark reads some of them only, it loses the id of the column, finds none of that name, and gives
+    nulls. No expression around the column keeps it from that: Spark takes fields out of most, and of those
+    that it has to leave alone it allows none in a lateral subquery.
+    """
     spark.conf.set(_PRUNING, "false")
 
 

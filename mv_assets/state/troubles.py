@@ -25,7 +25,7 @@ class Troubles:
         self._clock = clock
 
     def note(self, doing: Doing, errors: Mapping[str, MvError | None]) -> None:
-        """What it came to, by view, to look or to work; None if it went well. Writes only what is observation."""
+        """What it came to, by view, to look or to work; None if it went well. Writes only what is news."""
         self.note_all({doing: errors})
 
     def note_all(self, all_errors: Mapping[Doing, Mapping[str, MvError | None]]) -> None:

@@ -66,6 +66,8 @@ class Details:
     physical_names: Mapping[str, str] = field(default_factory=dict)
     # Ids by which columns are found inside the files, whatever they are called there.
     field_ids: Mapping[str, int] = field(default_factory=dict)
+    # Columns with a struct of which some files may hold other fields than the table's, and none of those.
+    emptied: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mv_assets.tables.inventory import Known
 
 # With no module of the folder that it is started in taken for one of ours.
-_CHILD = (sys.executable, "-P", "-m", "mv_assets.tables.statistics")
+_CHILD = (sys.executable or "", "-P", "-m", "mv_assets.tables.statistics")
 # A process needs a fraction of a second; one that hangs must not hold up the look.
 _LONGEST_S = 5.0
 _ALL_S = 15.0
@@ -60,10 +61,9 @@ def stated_ranges(
         if code is not None and code >= 0:
             # It has answered for all, or can't work at all.
             break
-        if code is not None:
-            found[left[len(answers)]] = None
         # The one that it died or hung over is not asked again.
-        left = left[len(answers) + 1 :]
+        over, left = left[len(answers) :][:1], left[len(answers) + 1 :]
+        found |= {} if code is None else dict.fromkeys(over)
     return found
 
 
@@ -104,6 +104,8 @@ def _answers(said: bytes) -> Iterator[Range | None]:
 
 def _answer() -> None:
     """Answer line by line: what was answered counts, should the next one be the end."""
+    # A death that is expected leaves no core behind.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin:
         content, name, unit = json.loads(line)
         footer = Footer(base64.b64decode(content), TimeColumn(name, unit))

@@ -453,6 +453,9 @@ def test_what_is_wrong_with_a_view_is_said_of_those_that_are_based_on_it(filled:
     for command in ("plan", "refresh"):
         assert told in filled.said(command, "upon", code=1)
         assert told in json.dumps(filled.json(command, "upon", code=1))
+    explained = ("explain", "upon", "2024-01-02")
+    assert f"daily: {told}" in filled.said(*explained, code=1)
+    assert told in filled.json(*explained, code=1)["upstream_wrong"][0]
 
 
 def test_a_trouble_that_is_over_is_not_said_by_the_look_that_ends_it(filled: Lake) -> None:

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from mv_assets_tests.engine.conftest import works
+from mv_assets_tests.spark.conftest import works
 
 __all__ = ["works"]

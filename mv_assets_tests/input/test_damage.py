@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.state.store import Store
-from mv_assets_tests.engine.works import Works, rows_at
 from mv_assets_tests.lake import Lake, day, view
+from mv_assets_tests.spark.works import Works, rows_at
 
 Make = Callable[..., Works]
 TOTALS = """

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from mv_assets.errors import Unreadable
 from mv_assets.spark.files import Part, frame
-from mv_assets_tests.engine.works import Works, daily, rows_at
+from mv_assets_tests.spark.works import Works, daily, rows_at
 
 Make = Callable[..., Works]
 NAMES = [

@@ -14,9 +14,9 @@ from mv_assets.errors import TooManyBuckets
 from mv_assets.state.store import Store
 from mv_assets.tables.footer import Unusable, extent
 from mv_assets.tables.times import FIRST, LAST, TimeColumn, Unit
-from mv_assets_tests.engine.works import AT, Works, rows_at
 from mv_assets_tests.harness import Clock
 from mv_assets_tests.lake import Lake, view
+from mv_assets_tests.spark.works import AT, Works, rows_at
 from mv_assets_tests.tables.lake import DAY, content
 
 Make = Callable[..., Works]

@@ -22,8 +22,8 @@ from mv_assets.spark.session import Engine
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.catalog import load
-from mv_assets_tests.engine import nested
 from mv_assets_tests.modelled import DAY
+from mv_assets_tests.spark import nested
 
 SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(fare) AS fare FROM trips GROUP BY ALL"
 DAYS = """

@@ -105,7 +105,9 @@ def test_what_does_not_come_in_parts_is_recomputed(lake: Lakes, sql: str) -> Non
 
 
 def test_what_would_read_more_is_recomputed(refinery: Lakes) -> None:
-    made = refinery(view(sql="SELECT at AS hour, x, x + 1 AS y, repeat('long', x) AS w FROM events"))
+    made = refinery(
+        view(sql="SELECT at AS hour, x, concat(md5(concat('a', x)), md5(concat('b', x))) AS w FROM events")
+    )
     made.days(0, 1)
     made.refresh()
     row = made.row(1)

@@ -35,7 +35,7 @@ def test_a_bucket_that_is_not_due_says_what_it_really_waits_for(plain_yard: Call
     made.clock.now = 9 * DAY
     made.run()
     known = "events is known to have data up to 1970-01-03T23:59:59.999Z"
-    # Before and after the round in which nothing is observation.
+    # Before and after the round in which nothing is new.
     for _ in range(2):
         found = said_of(made, 0, 2, 3)
         assert (found[0] or "").startswith("not due: it lies before the view's coverage")

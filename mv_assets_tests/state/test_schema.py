@@ -90,6 +90,22 @@ def test_an_older_schema_is_migrated_in_place(used: Deployment, state_url: str) 
         Store(state_url)
 
 
+def test_a_map_of_version_3_is_kept_and_knows_of_no_bucket_that_is_closed(
+    used: Deployment, state_url: str
+) -> None:
+    header, rows = used.header(), used.map().rows
+    with used.store.database.write() as connection:
+        connection.execute(text("ALTER TABLE mv_view DROP COLUMN closed"))
+        connection.execute(text("UPDATE mv_schema SET version = 3"))
+    used.store.close()
+    Store(state_url).close()
+    assert ask(state_url, "SELECT version FROM mv_schema") == [(schema.VERSION,)]
+    assert (used.header(), used.map().rows) == (header, rows)
+    assert used.header().closed is None
+    used.fill(3)
+    assert used.watermark == 4
+
+
 def test_migrations_run_one_after_the_other(used: Deployment, state_url: str) -> None:
     def use_note(connection: Connection) -> None:
         connection.execute(text("UPDATE mv_partition SET note = 'some'"))

@@ -238,6 +238,7 @@ def version_1(deployment: Deployment, state_url: str) -> Deployment:
         connection.execute(text(_VERSION_1))
         connection.execute(text("INSERT INTO mv_inventory VALUES ('t', 'a', '1 2 3', 4, 5, 6, true)"))
         connection.execute(text("DROP TABLE mv_trouble"))
+        connection.execute(text("ALTER TABLE mv_view DROP COLUMN closed"))
         connection.execute(text("UPDATE mv_schema SET version = 1"))
     engine.dispose()
     return deployment

@@ -245,6 +245,11 @@ def test_a_footer_over_which_a_process_hangs_is_left_for_the_next_look() -> None
     assert stated_ranges(asked, ("/bin/sh", "-c", shell), 2.0) == {"a": (1, 2), "b": (1, 2)}
 
 
+def test_a_process_that_dies_when_it_has_answered_for_all_has_answered() -> None:
+    shell = 'while read line; do echo "[1, 2]"; done; kill -ABRT $$'
+    assert stated_ranges({"a": Footer(b"", TS)}, ("/bin/sh", "-c", shell)) == {"a": (1, 2)}
+
+
 @pytest.mark.parametrize("child", [("/nobody/has/this",), (sys.executable, "-c", "import nothing_of_ours")])
 def test_where_nobody_can_be_asked_nothing_is_stated(child: tuple[str, ...]) -> None:
     assert stated_ranges({name: footer_of(content(1)) for name in "abc"}, child) == {}

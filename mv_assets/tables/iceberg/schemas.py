@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from mv_assets.tables.types import field_name
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
-    from pyiceberg.types import IcebergType
+    from pyiceberg.types import IcebergType, NestedField
 
 _SPARK = {
     "boolean": "boolean",
@@ -85,6 +86,36 @@ def moved_inside(metadata: TableMetadata) -> str | None:
                 if moved and field_id != top.field_id:
                     return path
     return None
+
+
+def emptied_inside(metadata: TableMetadata) -> frozenset[str]:
+    """Columns with a struct that once had none of its present fields: files of then hold none of them."""
+    earlier = [_structs(schema.fields) for schema in metadata.schemas]
+    return frozenset(
+        top.name
+        for top in metadata.schema().fields
+        for struct, now in _structs([top]).items()
+        if any(struct in then and not then[struct] & now for then in earlier)
+    )
+
+
+def _structs(fields: Iterable[NestedField]) -> dict[int, frozenset[int]]:
+    """The ids of the fields of each struct, by its own id, at any depth."""
+    from pyiceberg.types import ListType, MapType, StructType  # noqa: PLC0415 - an extra
+
+    found: dict[int, frozenset[int]] = {}
+    for field in fields:
+        kind: IcebergType = field.field_type
+        inside: list[NestedField] = []
+        if isinstance(kind, StructType):
+            inside = list(kind.fields)
+            found[field.field_id] = frozenset(part.field_id for part in inside)
+        elif isinstance(kind, ListType):
+            inside = [kind.element_field]
+        elif isinstance(kind, MapType):
+            inside = [kind.key_field, kind.value_field]
+        found |= _structs(inside)
+    return found
 
 
 def redefined(metadata: TableMetadata) -> list[str]:

@@ -155,7 +155,8 @@ class IcebergGlance:
                     sources[name] = file
             ids = {part.name: part.field_id for part in schema.fields}
             root = self.opened.location().rstrip("/")
-            listing.details = Details(root, elsewhere, partitions, field_ids=ids)
+            emptied = schemas.emptied_inside(self.opened.metadata)
+            listing.details = Details(root, elsewhere, partitions, field_ids=ids, emptied=emptied)
 
             def read(file: Active) -> Extent:
                 return self._read(sources[file.name], time)

@@ -7,8 +7,8 @@ from datetime import date, datetime
 
 import pyarrow as pa
 
-from mv_assets_tests.engine.works import Works, daily, rows_at
 from mv_assets_tests.lake import view
+from mv_assets_tests.spark.works import Works, daily, rows_at
 
 Make = Callable[..., Works]
 ALL = "committed"

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from mv_assets.spark.connect import is_client
 from mv_assets.spark.session import Engine
 from mv_assets.spark.sizing import PER_JOB, size
-from mv_assets_tests.engine.works import Works, rows_at
 from mv_assets_tests.lake import observation_of, view
+from mv_assets_tests.spark.works import Works, rows_at
 
 Make = Callable[..., Works]
 SUMS = "SELECT date_trunc('day', at) AS hour, zone, sum(x) AS x FROM events GROUP BY ALL"

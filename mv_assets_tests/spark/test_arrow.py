@@ -9,10 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from mv_assets.errors import Unreadable
 from mv_assets.maintain.audit import audit
 from mv_assets.maintain.recomputation import Finding
-from mv_assets_tests.engine.works import Works
+from mv_assets.spark.arrow import by_arrow
+from mv_assets.spark.readers import reader_of
+from mv_assets.spark.session import Engine
+from mv_assets.tables.listing import Listing
 from mv_assets_tests.lake import day, through, view
+from mv_assets_tests.spark.works import Works
 
 Make = Callable[..., Works]
 
@@ -86,3 +91,35 @@ def test_what_only_spark_reads_is_said_and_is_no_difference(works: Make, kind: s
     assert (finding.verdict, finding.reread) == ("equal", False)
     assert why in str(finding.not_reread)
     assert "a.parquet" in str(finding.not_reread)
+
+
+WRITTEN_BY_SPARK = {
+    "INTERVAL '1' DAY": "column x is int64 to Arrow",
+    "INTERVAL '3' MONTH": "Arrow has no such types",
+    "array(parse_json('{\"a\": 1}'))": "variants are structs to Arrow",
+    "map(named_struct('a', DATE '0001-01-01'), CAST('NaN' AS FLOAT))": None,
+    "'A' COLLATE UTF8_LCASE": None,
+    "CAST(NULL AS VOID)": None,
+    "TIMESTAMP_NTZ '0001-01-01 00:00:00'": None,
+}
+
+
+@pytest.mark.parametrize(("value", "why"), WRITTEN_BY_SPARK.items())
+def test_values_that_spark_wrote(works: Make, engine: Engine, value: str, why: str | None) -> None:
+    lake = works(view(sql="SELECT at, x FROM events", time_column="at"))
+    with engine.session() as spark:
+        rows = spark.sql(f"SELECT TIMESTAMP '1970-01-01 23:59:59.999' AS at, {value} AS x")
+        rows.write.mode("overwrite").parquet(str(lake.folder / "events"))
+    lake.run()
+    [finding] = found(lake)
+    assert (finding.verdict, finding.reread) == ("equal", why is None)
+    assert (why or "") in (finding.not_reread or "")
+
+
+def test_what_a_connector_reads_is_left_to_it(works: Make, engine: Engine) -> None:
+    lake = works(view(), table={"format": "delta", "reader": "spark"})
+    table, listing = lake.tables["events"], Listing("events", "a@1", 0)
+    with engine.session() as spark:
+        reader = reader_of(spark, table, listing, ["at"])
+        with pytest.raises(Unreadable, match="by its connector"):
+            by_arrow(spark, table, listing, reader)

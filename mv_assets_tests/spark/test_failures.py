@@ -14,9 +14,9 @@ from mv_assets.config import Spark
 from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.spark.failures import in_short, spark_errors
 from mv_assets.spark.session import Engine
-from mv_assets_tests.engine import apart
-from mv_assets_tests.engine.works import Works, daily, rows_at
 from mv_assets_tests.lake import view
+from mv_assets_tests.spark import apart
+from mv_assets_tests.spark.works import Works, daily, rows_at
 
 Make = Callable[..., Works]
 ALL = "committed"

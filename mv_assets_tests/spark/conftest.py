@@ -9,8 +9,8 @@ import pytest
 from mv_assets.config import MaterializedView
 from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
-from mv_assets_tests.engine.works import Works
 from mv_assets_tests.lake import view
+from mv_assets_tests.spark.works import Works
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ except EngineUnavailable as error:
     print(error)
 """
 # What Spark's scripts need besides.
-TOOLS = ("bash", "sh", "cat", "dirname", "env", "head", "ps")
+TOOLS = ("bash", "sh", "cat", "dirname", "env", "head", "ps", "tty")
 
 
 def said(tmp_path: Path, java: str | None) -> str:

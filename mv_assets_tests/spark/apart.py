@@ -16,8 +16,8 @@ from mv_assets.errors import EngineUnavailable
 from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
 from mv_assets_tests import engines
-from mv_assets_tests.engine.works import Works, daily, moment, rows_at
 from mv_assets_tests.lake import view
+from mv_assets_tests.spark.works import Works, daily, moment, rows_at
 
 TIMES = """
 SELECT at AS hour, CAST(at AS string) AS t, CAST(n AS string) AS n, unix_seconds(CAST(d AS timestamp)) AS d

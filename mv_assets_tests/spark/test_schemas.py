@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,8 +19,8 @@ from mv_assets.maintain.audit import audit
 from mv_assets.observe.observation import Observation
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.tables.parquet import ParquetFiles
-from mv_assets_tests.engine.works import MOMENT, Works, daily, only, rows_at
 from mv_assets_tests.lake import day, view
+from mv_assets_tests.spark.works import MOMENT, Works, daily, only, rows_at
 
 Make = Callable[..., Works]
 ALL = "committed"
@@ -273,7 +274,7 @@ UNREADABLE = {
     "nested": pa.array([{"t": 1}], pa.struct([("t", pa.timestamp("ns"))])),
     "clock": pa.array([1], pa.time64("us")),
     "span": pa.array([1], pa.duration("us")),
-    "half": pa.array([1.5], pa.float16()),
+    "half": pa.array([np.float16(1.5)], pa.float16()),
     "wide": pa.array([Decimal(1)], pa.decimal256(60, 0)),
 }
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from mv_assets.buckets import Buckets
-from mv_assets_tests.engine import apart
-from mv_assets_tests.engine.works import MOMENT, Works, moment, rows_at
+from mv_assets_tests.capabilities import writes_int96
 from mv_assets_tests.lake import EPOCH, view
+from mv_assets_tests.spark import apart
+from mv_assets_tests.spark.works import MOMENT, Works, moment, rows_at
 
 Make = Callable[..., Works]
 AT = {
@@ -60,7 +61,9 @@ def test_each_row_is_in_its_bucket(works: Make, width: str, start: str) -> None:
     lake.check()
 
 
-@pytest.mark.parametrize("kind", AT)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=writes_int96 if kind == "int96" else ()) for kind in AT]
+)
 def test_each_type_of_time(works: Make, kind: str) -> None:
     arrow, column, options = AT[kind]
     start = "1970-01-01" if kind != "int96" else "1700-01-01"

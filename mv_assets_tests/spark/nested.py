@@ -17,8 +17,8 @@ from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 
-from mv_assets_tests.engine.works import rows_at
 from mv_assets_tests.lake import day
+from mv_assets_tests.spark.works import rows_at
 from mv_assets_tests.tables import delta_log as log
 
 PAIR = pa.struct({"x": pa.int64(), "y": pa.string()})

@@ -12,20 +12,29 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import LongType, StringType
 
-from mv_assets.config import MaterializedView
+from mv_assets.config import MaterializedView, Spark
 from mv_assets.maintain.audit import audit
 from mv_assets.maintain.recomputation import Finding
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.spark import files
+from mv_assets.spark.session import Engine
 from mv_assets.views import view as definitions
-from mv_assets_tests.engine import nested
-from mv_assets_tests.engine.works import Works, daily
 from mv_assets_tests.lake import view
 from mv_assets_tests.refinery import plainly
+from mv_assets_tests.spark import nested
+from mv_assets_tests.spark.works import Works, daily
 
 Make = Callable[..., Works]
-FORMATS = ["iceberg 1", "iceberg 2", "delta id", "delta name", "delta none", "parquet"]
+PRUNING = "spark.sql.optimizer.nestedSchemaPruning.enabled"
+BY_ID = ["iceberg 2", "delta id"]
+FORMATS = [
+    *BY_ID,
+    *(
+        pytest.param(kind, marks=pytest.mark.slow)
+        for kind in ("iceberg 1", "delta name", "delta none", "parquet")
+    ),
+]
 
 
 @pytest.fixture
@@ -38,12 +47,13 @@ def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
 def filled(works: Make, catalog: SqlCatalog) -> Callable[..., Works]:
     """A lake with two days of rows, in a table of some kind."""
 
-    def make(kind: str, *views: MaterializedView) -> Works:
+    def make(kind: str, *views: MaterializedView, **options: Any) -> Works:
         table, _, how = kind.partition(" ")
         lake = works(
             *views,
             table={"format": table, **({"unsafe": True} if table == "iceberg" else {})},
             oracle=oracle(how),
+            **options,
         )
         root = lake.folder / "events"
         if table == "iceberg":
@@ -78,7 +88,7 @@ def test_views_on_fields_of_every_kind_and_depth(filled: Make, kind: str) -> Non
     lake.check()
 
 
-@pytest.mark.parametrize("kind", ["iceberg 2", "delta id"])
+@pytest.mark.parametrize("kind", BY_ID)
 @pytest.mark.parametrize("freshness", [Freshness.OFF, Freshness.STRICT])
 def test_questions_on_fields_of_every_kind_and_depth(filled: Make, kind: str, freshness: Freshness) -> None:
     lake = filled(kind, *views())
@@ -100,10 +110,6 @@ def expected(lake: Works, sql: str) -> pa.Table:
         return connection.sql(sql).to_arrow_table()
 
 
-def identity(column: Any) -> Any:
-    return column
-
-
 def nothing(_spark: object) -> None:
     """What a session would be told."""
 
@@ -112,18 +118,18 @@ WHOLE = view("whole", sql=nested.QUERIES["whole"][0], time_column="at")
 FIELDS = view("fields", sql=nested.QUERIES["fields"][0], time_column="at")
 
 
-@pytest.mark.parametrize(
-    ("part", "without"), [("_whole", identity), ("read_whole_columns", nothing)], ids=["frame", "session"]
-)
-@pytest.mark.parametrize("kind", ["iceberg 2", "delta id"])
-def test_what_goes_with_the_frame_is_enough_and_what_the_session_is_told_too(
-    filled: Make, monkeypatch: pytest.MonkeyPatch, kind: str, part: str, without: Any
-) -> None:
-    """A session may be set again by somebody, and another Spark may see through a frame."""
-    monkeypatch.setattr(files, part, without)
-    lake = filled(kind, FIELDS)
+def test_what_a_project_sets_for_spark_does_not_matter(filled: Make, engine: Engine) -> None:
+    declared = Spark(conf={PRUNING: "true"})
+    lake = filled("iceberg 2", FIELDS, engine=Engine(declared, start=lambda _: engine.shared().newSession()))
     lake.run()
     lake.check()
+
+
+def test_the_next_job_of_a_session_reads_no_more_than_it_needs(filled: Make, engine: Engine) -> None:
+    lake = filled("iceberg 2", FIELDS)
+    lake.run()
+    with engine.session() as spark:
+        assert spark.conf.get(PRUNING) == "true"
 
 
 def test_columns_that_changed_names_and_types_beside_partitions(works: Make, catalog: SqlCatalog) -> None:
@@ -154,6 +160,7 @@ def test_columns_that_changed_names_and_types_beside_partitions(works: Make, cat
         ("a/b", 2, None, "was", "bigint"),
         (None, 2**40, "new", None, "bigint"),
     ]
+    assert [(each.verdict, each.reread) for each in audited(lake, "v")] == [("equal", True)] * 2
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -172,7 +179,6 @@ def audited(lake: Works, name: str = "fields") -> list[Finding]:
 def pruned(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Spark as it is by itself: it reads some fields of a column only, and loses the column's id."""
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_whole", identity)
         patch.setattr(files, "read_whole_columns", nothing)
         yield patch
 

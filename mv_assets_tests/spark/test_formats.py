@@ -21,12 +21,14 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    StructType,
     TimestamptzType,
     TimeType,
 )
 
-from mv_assets_tests.engine.works import Works, daily, rows_at
+from mv_assets_tests.capabilities import misses_structs, sees_structs
 from mv_assets_tests.modelled import DAY
+from mv_assets_tests.spark.works import Works, daily, rows_at
 from mv_assets_tests.tables import delta_log as log
 from mv_assets_tests.tables.lake import spoiled
 from mv_assets_tests.tables.test_delta import without_stats
@@ -233,6 +235,35 @@ def test_an_iceberg_table_that_evolves(works: Make, create: Create) -> None:
         ("r", None, 1, "bigint", None),
         ("s", 5, 2**40, "bigint", 7),
     ]
+
+
+@pytest.fixture
+def refielded(works: Make, create: Create) -> Works:
+    """A lake whose first file has none of the fields that its table's struct has now."""
+    lake = works(daily("s IS NULL AS none", "s.b AS b"), table=ICEBERG)
+    made = create(("s", StructType(NestedField(3, "a", LongType()))))
+    made.append(rows_at([0, 0], s=pa.array([{"a": 1}, None])))
+    with made.update_schema() as update:
+        update.add_column(("s", "b"), LongType())
+    with made.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column(("s", "a"))
+    made.append(rows_at([1], s=pa.array([{"b": 2}])))
+    return lake
+
+
+@sees_structs
+def test_a_struct_is_there_though_it_had_other_fields(refielded: Works) -> None:
+    assert refielded.outcomes() == {0: ALL, 1: ALL}
+    assert refielded.rows("none", "b") == [(False, 2), (False, None), (True, None)]
+
+
+@misses_structs
+def test_a_struct_that_spark_would_take_for_null_is_refused(refielded: Works) -> None:
+    said = (
+        "older files have none of the fields of a struct in s, which this Spark takes for null; use Spark 4.1"
+    )
+    assert refielded.outcomes() == {0: "failed", 1: "failed"}
+    assert all(said in why for why in refielded.failures().values())
 
 
 def test_an_iceberg_table_whose_names_were_swapped(works: Make, create: Create) -> None:

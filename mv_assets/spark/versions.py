@@ -1,0 +1,23 @@
+"""What one supported Spark can do and another can't. Nothing else asks for its version."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def keeps_structs(spark: SparkSession) -> bool:
+    """Whether a struct is there where a file has none of the fields that are asked of it.
+
+    Before 4.1, Spark takes such a struct for null.
+    """
+    return release(spark) >= (4, 1)
+
+
+def release(spark: SparkSession) -> tuple[int, int]:
+    """The first two numbers of its version; of a server, that of the server."""
+    found = re.match(r"(\d+)\.(\d+)", spark.version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
