@@ -63,7 +63,7 @@ def refresh(
             # What a person forces is STALE until it is computed: see first that it can be.
             spark.check()
         for name, buckets in asked_for.items():
-            prepare(manager, catalog.view(name), buckets, clock(), force=force, extend=extend)
+            prepare(manager, store, catalog.view(name), buckets, clock(), force=force, extend=extend)
         project = open_project(catalog, store, manager, spark, clock)
         scope = Scope.of(catalog.view(names[0]), asked_for[names[0]], max_bytes) if names else None
         watched = Refresher(project, scope, progress=_Bar(shown), observer=observer(shown))

@@ -17,6 +17,7 @@ from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
 from mv_assets.defs.projection import provenance
 from mv_assets.maintain.audit import audit
 from mv_assets.maintain.garbage import Garbage, GcReport
+from mv_assets.observe.observation import Observed
 from mv_assets.plan.scope import Scope, between, prepare, to_drop
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.refresher import Refresher, Report
@@ -92,7 +93,9 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
             if config.force:
                 # What is forced is STALE until it is computed: see first that it can be.
                 project.engine.check()
-            prepare(project.manager, view, buckets, now, force=config.force, extend=config.extend)
+            prepare(
+                project.manager, project.store, view, buckets, now, force=config.force, extend=config.extend
+            )
             scope = Scope.of(view, buckets, config.max_bytes)
             alive = SignsOfLife(context.log)
             refresher = Refresher(project, scope, observer=alive.observer, sleep=alive.sleep)
@@ -180,12 +183,18 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _open(deployment, context) as project:
             alive = SignsOfLife(context.log)
-            found = audit(project, view, config.sample or None, observer=alive.observer)
+            observed: list[Observed] = []
+            found = audit(
+                project, view, config.sample or None, observer=alive.observer, looked=observed.append
+            )
             verdict = checks.matches_base(view, found)
         context.instance.report_runless_asset_event(verdict.evaluation(view))
         if not verdict.passed:
             raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)
         context.log.info(verdict.says)
+        wrong = [line for each in observed for line in each.wrong.sentences(view.name, view.buckets)]
+        if wrong:
+            raise dg.Failure("\n".join(wrong), allow_retries=False)
 
     return audit_view
 

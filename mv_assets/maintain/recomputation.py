@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructField, StructType
 
 from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.maintain.damage import Damage, Files, unreadable
@@ -17,7 +19,9 @@ from mv_assets.run.compute import Computation
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark.comparing import Compared, compared
 from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.files import quoted
 from mv_assets.spark.stored import StoredReader
+from mv_assets.spark.types import nullable
 from mv_assets.state.model import BUCKET, PartitionRow
 from mv_assets.views.view import View
 
@@ -55,15 +59,32 @@ class Finding:
 
 
 def against_stored(
-    view: View, computation: Computation, stored: StoredReader, schema: StructType, buckets: Sequence[int]
+    view: View,
+    computation: Computation,
+    stored: StoredReader,
+    schema: StructType,
+    buckets: Sequence[int],
+    loosely: Callable[[StructType], Collection[str]] = lambda _columns: (),
 ) -> Mapping[int, Compared]:
-    """Compute buckets, and compare them with what is stored; those without any rows are left out."""
+    """Compute buckets, and compare them with what is stored; those without any rows are left out.
+
+    Of columns that are compared `loosely`, only where they are null.
+    """
     names = [view.buckets.key(bucket) for bucket in buckets]
     stored.learn(names)
     with spark_errors():
         computed = computation.rows(schema, buckets)
-        columns = StructType([part for part in computed.schema if part.name != BUCKET])
-        return compared(stored.with_buckets(names, columns), computed, view.sql.approximate)
+        # What is stored may hold nulls by its type, wherever the SQL says that there are none.
+        given = [part for part in computed.schema if part.name != BUCKET]
+        columns = StructType([StructField(part.name, nullable(part.dataType)) for part in given])
+        there, here = stored.with_buckets(names, columns), computed
+        for column in loosely(computed.schema):
+            there, here = _whether_null(there, column), _whether_null(here, column)
+        return compared(there, here, view.sql.approximate)
+
+
+def _whether_null(rows: DataFrame, column: str) -> DataFrame:
+    return rows.withColumn(column, sql.col(quoted(column)).isNull())
 
 
 def differing(found: Compared) -> str:

@@ -6,15 +6,19 @@ import random
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from mv_assets.errors import JobFailed, TableRefused, TableUnreadable, Unreadable
 from mv_assets.maintain.recomputation import NO_ROWS, Finding, Verdict, against_stored, differing
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark.comparing import Compared
-from mv_assets.state.model import PartitionRow
+from mv_assets.spark.types import has_floats
+from mv_assets.state.model import BUCKET, PartitionRow
+from mv_assets.views.view import View
 
 # How many buckets of an audit at most, and how many bytes their files may have together.
 MOST, LARGEST = 10, 64 << 20
@@ -85,9 +89,30 @@ class Rereading:
         stored = sources.stored(spark, view.name, keyed, view.sql.columns)
         found: dict[int, Compared | str] = dict(groups.failing)
         for group in groups.alike:
-            compared = against_stored(view, computation, stored, group.schema, group.buckets)
+            loosely = partial(_summed_floats, view, group.schema)
+            compared = against_stored(view, computation, stored, group.schema, group.buckets, loosely)
             found |= {bucket: compared.get(bucket, NO_ROWS) for bucket in group.buckets}
         return found
+
+
+def _summed_floats(view: View, base: StructType, columns: StructType) -> set[str]:
+    """Output columns that floating point was aggregated for.
+
+    Rows that come another way are added up in another order, and where they cancel out, or a variance is made
+    of them, no digit need be the same: only whether there is a value.
+    """
+    if not view.sql.aggregates:
+        return set()
+    floats = {part.name.lower() for part in base if has_floats(part.dataType)}
+    return {
+        part.name
+        for part in columns
+        if part.name != BUCKET
+        and (
+            has_floats(part.dataType)
+            or any(column.lower() in floats for _, column in view.sql.lineage.get(part.name, ()))
+        )
+    }
 
 
 def _reread(finding: Finding, said: Compared | str) -> Finding:

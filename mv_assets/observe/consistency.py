@@ -64,7 +64,9 @@ def look(
         end, closed, recheck = min(end, header.watermark - 1), None, now
     broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
-    unserved = _unserved(snapshot, marks, rules.complete(end, closed), view_inputs.base.pending)
+    # By what the look writes: a bucket that a peer has closed stays so.
+    complete = rules.cap(rules.see_source(header, end, closed))
+    unserved = _unserved(snapshot, marks, complete, view_inputs.base.pending)
     return Look(
         table_version=view_inputs.version,
         map_version=as_of,

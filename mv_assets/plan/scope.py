@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
 from mv_assets.state.manager import PartitionManager
+from mv_assets.state.store import Store
 from mv_assets.views.bounds import check_extension, check_range, check_start
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
@@ -57,8 +58,18 @@ def between(view: View, first: str | None, last: str | None, now: int) -> list[i
     return list(view.buckets.between(start, view.buckets.next(end)))
 
 
+def computed(store: Store, view: View, buckets: Sequence[int]) -> list[int]:
+    """Of some buckets those that were ever computed, tried or marked.
+
+    The others need no mark to be computed, and would be emptied where they have no files yet.
+    """
+    snapshot = store.snapshot(view.name, buckets[0], view.buckets.next(buckets[-1]))
+    return [bucket for bucket in buckets if bucket in snapshot.rows or bucket in snapshot.attempts]
+
+
 def prepare(
     manager: PartitionManager,
+    store: Store,
     view: View,
     buckets: Sequence[int] | None,
     now: int,
@@ -78,7 +89,8 @@ def prepare(
         return
     before = uncovered(manager, view, buckets or (), now, extend=extend)
     if force:
-        manager.force(view.declaration, buckets, "a forced refresh", extend=extend)
+        known = None if buckets is None else sorted({*before, *computed(store, view, buckets)})
+        manager.force(view.declaration, known, "a forced refresh", extend=extend)
     elif before:
         manager.force(view.declaration, before, "the coverage was extended", extend=True)
 

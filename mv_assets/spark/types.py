@@ -97,3 +97,27 @@ def completed(own: DataType, wanted: DataType) -> DataType:
     if isinstance(own, MapType) and isinstance(wanted, MapType):
         return MapType(completed(own.keyType, wanted.keyType), completed(own.valueType, wanted.valueType))
     return own
+
+
+def nullable(kind: DataType) -> DataType:
+    """The type as files have it, which may hold nulls wherever it has parts."""
+    match kind:
+        case ArrayType():
+            return ArrayType(nullable(kind.elementType))
+        case MapType():
+            return MapType(nullable(kind.keyType), nullable(kind.valueType))
+        case StructType():
+            return StructType([StructField(part.name, nullable(part.dataType)) for part in kind])
+    return kind
+
+
+def has_floats(kind: DataType) -> bool:
+    """Whether floating point is in it, at any depth."""
+    match kind:
+        case ArrayType():
+            return has_floats(kind.elementType)
+        case MapType():
+            return has_floats(kind.keyType) or has_floats(kind.valueType)
+        case StructType():
+            return any(has_floats(part.dataType) for part in kind)
+    return isinstance(kind, (FloatType, DoubleType))

@@ -93,7 +93,7 @@ class MapWriter(MapReader):
         self._insert(schema.event, [codec.event_columns(event) for event in events])
 
     def shorten_log(self, before: int, most: int) -> int:
-        """Delete lines older than that, of buckets whose state changed since; how many those were."""
+        """Delete lines older than that which a later one has made history; how many those were."""
         return self._run(statements.SHORTEN_LOG, {"at_view": self.view, "before_ms": before, "most": most})
 
     def put_attempts(self, before: Mapping[int, AttemptRecord], after: Mapping[int, AttemptRecord]) -> None:

@@ -134,7 +134,8 @@ DOOM = update(_generation).where(_garbage).values(state=GenerationState.DOOMED.v
 _doomed = and_(at_view(_generation), _generation.c.state == GenerationState.DOOMED.value)
 GARBAGE = select(_generation).where(or_(_garbage, _doomed)).order_by(_generation.c.id)
 
-# A bucket keeps its last change of state and whatever came after it: what `explain` tells.
+# A bucket keeps its last change of state and whatever came after it: what `explain` tells. Of the lines that
+# are about the whole view, the last of each operation stays.
 _event, _change = schema.event, schema.event.alias("change")
 SHORTEN_LOG = delete(_event).where(
     _event.c.id.in_(
@@ -144,9 +145,18 @@ SHORTEN_LOG = delete(_event).where(
             _event.c.at < bindparam("before_ms"),
             exists().where(
                 _change.c.view == _event.c.view,
-                _change.c.bucket == _event.c.bucket,
                 _change.c.id > _event.c.id,
-                _change.c.before.is_distinct_from(_change.c.after),
+                or_(
+                    and_(
+                        _change.c.bucket == _event.c.bucket,
+                        _change.c.before.is_distinct_from(_change.c.after),
+                    ),
+                    and_(
+                        _change.c.bucket.is_(None),
+                        _event.c.bucket.is_(None),
+                        _change.c.operation == _event.c.operation,
+                    ),
+                ),
             ),
         )
         .limit(bindparam("most"))

@@ -452,3 +452,20 @@ def test_a_day_of_a_view_on_a_view_that_is_named_waits_for_what_is_below(lake: L
     made.carry_out(named(made, 1))
     assert made.carry_out(named(made, 1, name="w")) == {1: "committed"}
     assert (made.states(0, 1, name="w"), made.watermark("v"), made.watermark("w")) == ("VV", 1, 1)
+
+
+def test_a_peer_that_closes_nothing_does_not_hide_a_stall(lake: Lakes) -> None:
+    mine = lake(view(closes="1h", stall_after="1h"))
+    peer = lake(view(stall_after="1h"), clock=mine.clock)
+    mine.days(0)
+    mine.write("x.parquet", [day(1, 3)])
+    mine.clock.now = DAY + 4 * HOUR
+    mine.converge()
+    mine.clock.now = 2 * DAY + HOUR
+    for _ in range(4):
+        mine.clock.now += HOUR
+        mine.look(whole=True)
+        peer.look(whole=True)
+    said = mine.look(whole=True).wrong.stalled
+    assert said is not None
+    assert said.startswith("stalled: 1970-01-02 has been due for ")

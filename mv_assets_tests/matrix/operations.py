@@ -107,7 +107,7 @@ def collected(yard: Yard) -> bool:
 
 def force(yard: Yard) -> None:
     declared = yard.catalog.view("v")
-    prepare(yard.manager, declared, [-2 * DAY, 0, 3 * DAY], yard.clock(), force=True, extend=True)
+    prepare(yard.manager, yard.store, declared, [-2 * DAY, 0, 3 * DAY], yard.clock(), force=True, extend=True)
 
 
 def forced(yard: Yard) -> bool:

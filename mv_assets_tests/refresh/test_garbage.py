@@ -20,7 +20,7 @@ from mv_assets.state import registry
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Attempt, GenerationState, Planned
 from mv_assets.state.registry import Registry
-from mv_assets_tests.lake import view
+from mv_assets_tests.lake import day, view
 from mv_assets_tests.refresh.yard import GRACE, Yard
 
 Yards = Callable[..., Yard]
@@ -333,3 +333,15 @@ def test_gc_shortens_the_event_log_but_a_bucket_keeps_its_last_change(
     assert made.store.events("v", DAY) == before[1]
     assert made.gc().forgotten == 0
     made.check()
+
+
+def test_gc_keeps_one_line_of_each_operation_on_the_whole_view(yard: Yards) -> None:
+    made = yard()
+    for number in range(5):
+        made.write(f"{number}.parquet", [day(0, number)])
+        made.look(whole=True)
+    before = [event.operation for event in made.store.events("v")]
+    assert before == ["LOOK"] * 5 + ["DECLARE"]
+    made.later(90 * DAY + 1)
+    assert made.gc().forgotten == 4
+    assert [event.operation for event in made.store.events("v")] == ["LOOK", "DECLARE"]

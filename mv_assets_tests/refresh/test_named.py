@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.observe.observation import Observation
 from mv_assets.plan import planner
-from mv_assets.plan.scope import Scope
+from mv_assets.plan.scope import Scope, prepare
 from mv_assets.run.refresher import Report
 from mv_assets.state.model import Attempt
 from mv_assets_tests.lake import day, through, view
@@ -153,3 +153,19 @@ def test_who_names_nothing_gets_what_is_due(yard: Make) -> None:
     made.clock.now = 9 * DAY
     report = made.run("v")["v"]
     assert (report.results, report.waiting, wrong(report)) == ({}, (), [])
+
+
+def test_a_day_without_rows_is_not_emptied_by_force_either(yard: Make) -> None:
+    made = yard()
+    made.days(0)
+    made.clock.now = 9 * DAY
+    made.run()
+    declared, days = made.catalog.view("v"), [0, DAY, 2 * DAY]
+    prepare(made.manager, made.store, declared, days, made.clock.now, force=True, extend=False)
+    report = asked(made, 0, 1, 2)
+    assert outcomes(report) == {0: "committed"}
+    assert [line.partition(" yet")[0] for line in wrong(report)] == [
+        "v 1970-01-02: events has no rows of it",
+        "v 1970-01-03: events has no rows of it",
+    ]
+    assert (made.states(0, 1, 2), made.watermark()) == ("V--", 1)
