@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.observe.difference import difference, reason
-from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
 from mv_assets.state import rules
 from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
 from mv_assets.tables.listing import Pending
@@ -57,27 +57,27 @@ def look(
     """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
     header = snapshot.header
     marks = dict(_marks(snapshot, view_inputs, found, recorded))
-    end, closed, recheck = view_inputs.source_end(now), view_inputs.closed(now), view_inputs.recheck_at(now)
-    if end is not None and view_inputs.base.unplaced:
+    ending, recheck = view_inputs.ending(now), view_inputs.recheck_at(now)
+    if ending.source_end is not None and view_inputs.base.unplaced:
         # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
         # says less than there is to do, each look is a whole one.
-        end, closed, recheck = min(end, header.watermark - 1), None, now
+        ending, recheck = Ending(min(ending.source_end, header.watermark - 1)), now
     broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
     rest = None if marks else _rest(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
-    complete = rules.cap(rules.see_source(header, end, closed))
+    complete = rules.cap(rules.see_source(header, ending.source_end, ending.closed))
     unserved = _unserved(snapshot, marks, complete, view_inputs.base.pending)
     return Look(
         table_version=view_inputs.version,
         map_version=as_of,
         at=now,
-        source_end=end,
+        source_end=ending.source_end,
         marks=marks,
         recheck_at=recheck,
         broken=broken,
         rest=rest,
         unserved=unserved,
-        closed=closed,
+        closed=ending.closed,
     )
 
 

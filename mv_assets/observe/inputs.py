@@ -26,6 +26,19 @@ class BucketInputs:
     errors: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How far a source is known to reach, and the end of the bucket in which that lies, if it is closed."""
+
+    source_end: int | None
+    closed: int | None = None
+
+    @property
+    def cap(self) -> int | None:
+        """Where a bucket ends at the latest that is complete; None if nothing is known."""
+        return rules.complete(self.source_end, self.closed)
+
+
 class ViewInputs:
     """A view's inputs as they were listed."""
 
@@ -50,7 +63,8 @@ class ViewInputs:
     def over(self, first: int, end: int) -> Iterator[BucketInputs]:
         """The buckets that overlap `[first, end)`, in order."""
         pending = _Stretches(self.base.pending)
-        closed, through = self.closed(self.base.at), self.base.complete_through
+        through = self.base.complete_through
+        closed = None if through is None else self.ending(self.base.at).closed
         for reach in sweep(self.base, self.view.buckets, first, end):
             stop = self.view.buckets.next(reach.bucket)
             # What a view below has not got there is not late in a bucket that is closed: it is not there.
@@ -66,14 +80,11 @@ class ViewInputs:
     def source_end(self, now: int) -> int | None:
         return source_end(self.base, now)
 
-    def closed(self, now: int) -> int | None:
-        """The end of the bucket in which the source's end lies, if it counts as complete by now."""
+    def ending(self, now: int) -> Ending:
+        """Where the source ends by now, and the buckets that are complete."""
+        end = self.source_end(now)
         closes = self.view.declared.closes if self.base.ends_there else None
-        return rules.closed(self.view.buckets, self.source_end(now), closes, now)
-
-    def cap(self, now: int) -> int | None:
-        """Where a bucket ends at the latest that is complete; None if nothing is known."""
-        return rules.complete(self.source_end(now), self.closed(now))
+        return Ending(end, rules.closed(self.view.buckets, end, closes, now))
 
     def recheck_at(self, now: int) -> int | None:
         """The time from which the same listings may mean something else."""

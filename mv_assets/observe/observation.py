@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from mv_assets.observe.additions import Addition
-from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Header, Pulse, Snapshot
@@ -60,9 +60,7 @@ class Observation:
     snapshot: Snapshot
     view_inputs: ViewInputs
     buckets: Mapping[int, BucketInputs]
-    # The last time that the base is known to have, and where a bucket ends at the latest that is complete.
-    source_end: int | None
-    cap: int | None
+    ending: Ending
     # When the dimensions' files last changed, as far as that is not long ago.
     dimensions_changed: tuple[int, ...]
     # Generations that are being staged.
@@ -77,6 +75,10 @@ class Observation:
     @property
     def header(self) -> Header:
         return self.snapshot.header
+
+    @property
+    def source_end(self) -> int | None:
+        return self.ending.source_end
 
     @property
     def at_rest(self) -> bool:

@@ -101,8 +101,8 @@ class Watch:
         dimensions = {name: self._listing(name) for name in view.declared.dimensions}
         base = self._listing(view.declared.base)
         view_inputs = ViewInputs(view, base, dimensions)
-        cap = view_inputs.cap(now)
-        end = horizon(snapshot, limits, cap, now, named)
+        ending = view_inputs.ending(now)
+        end = horizon(snapshot, limits, ending.cap, now, named)
         seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
         snapshot = health.looked(self._look(view, snapshot, pulse.header.version, view_inputs, seen, now))
         self._snapshots[view.name] = snapshot
@@ -115,8 +115,7 @@ class Watch:
             snapshot,
             view_inputs,
             seen,
-            source_end=view_inputs.source_end(now),
-            cap=cap,
+            ending=ending,
             dimensions_changed=view_inputs.dimensions_changed(now, limits.settle_at_most),
             alive=alive,
             additions=self._additions(view, snapshot, view_inputs, seen),

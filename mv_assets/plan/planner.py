@@ -151,7 +151,7 @@ class _Ready:
 def _decide(observation: Observation, seen: BucketInputs) -> _Ready | Waiting | Failing | None:
     header, bucket = observation.snapshot.header, seen.bucket
     row = observation.snapshot.rows.get(bucket)
-    latest = cutoff(observation.limits, observation.cap, observation.now)
+    latest = cutoff(observation.limits, observation.ending.cap, observation.now)
     due = rules.due(row, header, bucket, seen.current, header.start if latest is None else latest)
     if due is Due.NOTHING and row is None and bucket in observation.named:
         hindrance = _hindrance(observation, seen)

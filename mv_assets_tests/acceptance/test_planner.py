@@ -292,8 +292,7 @@ def later(observed: Observed, now: int) -> Observed:
     return replace(
         found,
         now=now,
-        source_end=found.view_inputs.source_end(now),
-        cap=found.view_inputs.cap(now),
+        ending=found.view_inputs.ending(now),
         dimensions_changed=found.view_inputs.dimensions_changed(now, found.limits.settle_at_most),
     )
 
