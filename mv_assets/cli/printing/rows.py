@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
 from pyspark.sql import types as kinds
 from pyspark.sql.conversion import LocalDataToArrowConversion
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from mv_assets.engine.failures import spark_errors
+from mv_assets.engine.versions import arrow_schema
 from mv_assets.errors import JobFailed
 
 # Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.
@@ -37,7 +37,7 @@ class Rows:
         self._kinds = [field.dataType for field in schema]
         given = [_replaced(_shown(kind), _as_text) for kind in self._kinds]
         self._given = _numbered(given)
-        self.arrow = to_arrow_schema(self._given, timezone="UTC")
+        self.arrow = arrow_schema(self._given)
 
     @property
     def is_number(self) -> list[bool]:
