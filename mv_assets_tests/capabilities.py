@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
 
 
 def _int96_survives() -> bool:
@@ -29,3 +31,12 @@ sees_structs = pytest.mark.skipif(
 misses_structs = pytest.mark.skipif(
     _SEES_STRUCTS, reason="this Spark sees that a struct is there whatever fields a file has"
 )
+
+
+def parses(spark: SparkSession, text: str) -> bool:
+    """Whether a Spark knows the syntax."""
+    try:
+        spark.sql(text)
+    except ParseException:
+        return False
+    return True

@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from mv_assets.errors import Unreadable
 from mv_assets.spark.columns import Open
 from mv_assets.spark.readers import Reader
+from mv_assets.spark.versions import arrow_schema
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.footer import in_old_calendar
 from mv_assets.tables.iceberg import IcebergFiles
@@ -56,12 +57,10 @@ class ArrowReader:
                 too many.
 
         """
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only who compares needs it
-
         if _has_variants(schema):
             raise Unreadable("variants are structs to Arrow, of which it does not know the meaning")
         try:
-            wanted = to_arrow_schema(schema, timezone="UTC")
+            wanted = arrow_schema(schema)
         except PySparkException as error:
             raise Unreadable(f"Arrow has no such types ({short(error)})") from error
         batches, size = list[pa.RecordBatch](), 0

@@ -24,6 +24,7 @@ from mv_assets.spark_sql.canonical import NotPlain, expanded
 from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source
 from mv_assets.state.store import Store
+from mv_assets_tests.capabilities import parses
 from mv_assets_tests.lake import day, view
 from mv_assets_tests.refinery import Refinery
 
@@ -33,6 +34,9 @@ HOURLY = """
     SELECT date_trunc('hour', at) AS hour, zone, x, name, f, count(*) AS n, sum(b) AS b, count(b) AS bs,
            bool_and(x > 1) AS a, ok, ok > no AS more FROM events GROUP BY ALL
 """
+QUALIFY = (
+    "SELECT zone x, fare FROM events WHERE zone > 1 QUALIFY rank() OVER (PARTITION BY x ORDER BY at) = 1"
+)
 SINGLE = "SELECT at, zone, fare FROM events WHERE zone > 1"
 TEXTS = """
     SELECT date_trunc('day', at) AS hour, cast(x AS string) AS xs, date_trunc('day', cast(s AS date)) AS sd,
@@ -42,7 +46,6 @@ AS_THE_BASE = [
     "SELECT coalesce(zone, 0) AS zone, count(*) n FROM events GROUP BY zone HAVING zone IS NULL",
     "SELECT zone AS x, count(*) n FROM events GROUP BY zone HAVING max(x) > 2",
     "SELECT zone AS x, count(*) n FROM events WHERE zone > 1 GROUP BY zone HAVING max(x) > 2",
-    "SELECT zone x, fare FROM events WHERE zone > 1 QUALIFY rank() OVER (PARTITION BY x ORDER BY at) = 1",
     "SELECT count(DISTINCT *) FROM events WHERE zone > 1",
     "SELECT zone, struct(*) h FROM events WHERE zone > 1",
     "SELECT count(*) FROM events WHERE zone > 1 AND hash(*) % 2 = 0",
@@ -149,6 +152,13 @@ def test_what_two_readers_of_sql_read_otherwise_is_as_the_base_says(refinery: Ma
         asked(lake, text)
     for text in FROM_VIEWS:
         assert asked(lake, text).served.views, text
+
+
+def test_what_qualifies_is_as_the_base_says(refinery: Make, engine: Engine) -> None:
+    with engine.session() as spark:
+        if not parses(spark, "SELECT 1 QUALIFY row_number() OVER (ORDER BY 1) = 1"):
+            pytest.skip("this Spark has no QUALIFY")
+    asked(filled(refinery, "single"), QUALIFY)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
 from pyspark.sql import types as kinds
 from pyspark.sql.conversion import LocalDataToArrowConversion
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from mv_assets.errors import JobFailed
 from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.versions import arrow_schema
 
 # Up to so many rows Spark hands out as one Arrow table, which is much faster than row by row.
 SMALL = 50_000
@@ -48,7 +48,7 @@ class Rows:
         self._kinds = [field.dataType for field in schema]
         given = [_replaced(kind, _as_text) for kind in self._kinds]
         self._given = _numbered(given)
-        self.arrow = to_arrow_schema(self._given, timezone="UTC")
+        self.arrow = arrow_schema(self._given)
 
     @property
     def is_number(self) -> list[bool]:
