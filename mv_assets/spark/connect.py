@@ -25,11 +25,19 @@ def new_session(spark: SparkSession) -> SparkSession:
     The frames of one may be anybody's: it is closed when the last of them is gone, and before the process
     ends. A client that the interpreter finds open when it ends waits for its connection for ever.
     """
-    own = spark.newSession()
+    own = _another(spark)
     if is_client(own):
         _let_go_soon(own.client)
         weakref.finalize(own, _close, own.client)
     return own
+
+
+def _another(spark: SparkSession) -> SparkSession:
+    if not is_client(spark) or hasattr(type(spark), "newSession"):
+        return spark.newSession()
+    # Older clients have no word for it, but can be made on the same connection.
+    made: SparkSession = type(spark)(connection=spark.client._builder)  # type: ignore[call-arg]  # noqa: SLF001
+    return made
 
 
 def close(spark: SparkSession) -> None:
