@@ -105,7 +105,7 @@ class Recomputation:
         files: Files,
     ) -> None:
         self._project = project
-        self._sights = view_inputs
+        self._view_inputs = view_inputs
         self._seen = seen
         self._rows = rows
         self._files = files
@@ -121,11 +121,11 @@ class Recomputation:
         if full:
             with ExitStack() as held:
                 spark = held.enter_context(self._project.engine.session())
-                computation = self._project.sources.computation(held, spark, self._sights, full)
+                computation = self._project.sources.computation(held, spark, self._view_inputs, full)
                 groups = computation.groups(list(full))
                 yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
                 yield [self._without_files(bucket) for bucket in groups.empty]
-                view = self._sights.view
+                view = self._view_inputs.view
                 keyed = {view.buckets.key(bucket): self._rows[bucket] for bucket in full}
                 stored = self._project.sources.stored(spark, view.name, keyed, view.sql.columns)
                 most = view.declared.max_buckets_per_run
@@ -138,7 +138,7 @@ class Recomputation:
 
     def _read(self, stored: StoredReader, bucket: int) -> None:
         """Read what is stored of a bucket to its end."""
-        names = [self._sights.view.buckets.key(bucket)]
+        names = [self._view_inputs.view.buckets.key(bucket)]
         stored.learn(names)
         with spark_errors():
             rows = stored.with_buckets(names, stored.schema(names))
