@@ -13,20 +13,27 @@ OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 ONLY ?=
 # Some tests wait more than they compute.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+WORKERS ?= $(shell echo $$(($(CORES) + 1)))
 # How long a soak is.
 KILLS ?= 200
 MINUTES ?= 60
 SEED ?= 1
-# What is computed must not depend on where Spark runs.
 TESTS := mv_assets_tests
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/spark/test_,files.py formats.py)
+QUICK := $(TESTS)/unit $(TESTS)/acceptance \
+  -m 'not (spark or postgresql or processes or e2e or browser or slow or deep or soak)'
+# What is computed must not depend on where Spark runs.
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
-.PHONY: dev test check check-oldest cover prove soak bench bench-peers docs java chromium clean
+.PHONY: dev quick test check check-oldest cover prove soak bench bench-peers docs java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
+
+# Without Java, Chromium, Dagster and PostgreSQL: under a minute.
+quick: $(TOOLS)
+	$(BIN)/pytest -n $(CORES) $(QUICK)
 
 # Several JVMs share the cores, and none lives long: a collector with threads of its own would be in the others' way,
 # and code that is compiled for hours to come is not worth it.
@@ -56,16 +63,16 @@ cover: java chromium $(TOOLS)
 # Larger bounds, every fault at every call, other random worlds, and whatever else takes minutes: hours.
 prove: export MV_ASSETS_SEED ?= $(shell date +%s)
 prove: java chromium $(TOOLS)
-	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/simulation
-	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/matrix
-	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/simulation --ignore $(TESTS)/matrix
+	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/proof/simulation
+	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/proof/matrix
+	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/proof/simulation --ignore $(TESTS)/proof/matrix
 	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile searching -k 'not spark'
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/scenarios/test_events.py
-	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/query/fuzz
+	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/proof/fuzz
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.
 soak: java $(TOOLS)
-	$(BIN)/python -m mv_assets_tests.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python -m mv_assets_tests.proof.soak --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED)
 
 # SF: how large the line items are, 6 million a unit.
 bench: export SF ?= 1

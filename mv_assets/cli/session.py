@@ -1,27 +1,30 @@
-"""What the commands share: the project file that was named, and the state it points to."""
+"""What the commands share: the project file that was named, and the project opened for one command."""
 
 from __future__ import annotations
 
-import getpass
 import json
+import logging
 import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
+from pathlib import Path, PurePath
 from typing import Any
 
 import click
 
+from mv_assets.cli.bars import Bars
 from mv_assets.clock import clock
 from mv_assets.config.home import home
 from mv_assets.demo import Demo, lying_here
-from mv_assets.errors import NoState
-from mv_assets.state.manager import PartitionManager
-from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store, open_state
+from mv_assets.progress import NO_PROGRESS
+from mv_assets.project import Project, user
+from mv_assets.reports import show
+from mv_assets.reports.shown import Shown
+from mv_assets.spark.interrupts import listening
 from mv_assets.views.catalog import Catalog, load
 
 _UNNAMED = "no project was named (--project, MV_ASSETS_PROJECT)"
@@ -43,19 +46,6 @@ class Session:
             click.echo(f"{_UNNAMED}: it is {found}", err=True)
         return found
 
-    def catalog(
-        self,
-        *,
-        schemas: bool = False,
-        listed: bool = False,
-        only: Sequence[str] = (),
-        version: Path | None = None,
-    ) -> Catalog:
-        catalog = load(self.project_file, schemas=schemas, listed=listed, only=only, version=version)
-        if not catalog.views:
-            click.echo(f"{self.project_file} declares no view yet; add one under views:", err=True)
-        return catalog
-
     @property
     def project_file(self) -> Path:
         """The file to work with; the demo's is made if need be."""
@@ -68,43 +58,39 @@ class Session:
             return Path(home()).absolute()
         return (self.file.parent / (os.environ.get("MV_ASSETS_HOME") or ".mv_assets")).absolute()
 
-    @contextmanager
-    def state(self, catalog: Catalog) -> Iterator[Store]:
-        """The state database, made if need be."""
-        store = open_state(catalog.project.state)
-        try:
-            yield store
-        finally:
-            store.close()
+    def catalog(self, **how: Any) -> Catalog:
+        """The tables and views that the file declares."""
+        return self._loaded(self.project_file, **how)
 
     @contextmanager
-    def existing_state(self, catalog: Catalog) -> Iterator[Store | None]:
-        """The state database as it is; None if nobody has used it yet."""
-        try:
-            store = open_state(catalog.project.state, create=False)
-        except NoState:
-            yield None
-            return
-        try:
-            yield store
-        finally:
-            store.close()
+    def project(self, command: str, *, bars: bool = False) -> Iterator[Project]:
+        """The project for one command, with `bars` for its progress on a terminal; Spark stops at its end."""
+        logging.getLogger().addFilter(_not_of_py4j)
+        with Bars() if bars else nullcontext(NO_PROGRESS) as progress:
+            who = f"{user()} with mv-assets {command}"
+            opened = Project(partial(self._loaded, self.project_file), who=who, progress=progress)
+            try:
+                yield opened
+            finally:
+                # It takes a second, in which an impatient Ctrl-C would leave half of it.
+                with listening(signal.SIG_IGN):
+                    opened.close()
 
-    def manager(self, store: Store, command: str) -> PartitionManager:
-        who = f"{_user()} with mv-assets {command}"
-        return PartitionManager(store, clock=SharedClock(store), who=who)
+    def _loaded(self, file: Path, **how: Any) -> Catalog:
+        catalog = load(file, **how)
+        if not catalog.views:
+            click.echo(f"{file} declares no view yet; add one under views:", err=True)
+        return catalog
 
 
-def _tell(written: Path) -> None:
-    click.echo(f"{_UNNAMED}: the demo was written to {written}", err=True)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        # A container may run under a number that nobody has given a name.
-        return f"user {os.getuid()}"
+def finish(ctx: click.Context, found: Shown, *, as_json: bool) -> None:
+    """Print what a command came to, and end with 1 if something is wrong."""
+    if as_json:
+        print_json(found.as_json())
+    else:
+        found.print(show.console())
+    if found.is_wrong:
+        ctx.exit(1)
 
 
 def print_json(value: Any) -> None:
@@ -113,3 +99,12 @@ def print_json(value: Any) -> None:
     Only people want its lines broken: a map of many buckets takes several times as long that way.
     """
     click.echo(json.dumps(value, indent=2 if sys.stdout.isatty() else None))
+
+
+def _tell(written: Path) -> None:
+    click.echo(f"{_UNNAMED}: the demo was written to {written}", err=True)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record is not py4j's, which leaves a trace of each interrupted call in everybody's log."""
+    return "py4j" not in PurePath(record.pathname).parts

@@ -4,23 +4,25 @@ from mv_assets.config.checks import in_order
 from mv_assets.config.file import Draft, read
 from mv_assets.config.in_python import declare
 from mv_assets.config.models import (
+    DeclaredProject,
     DeltaTable,
+    Function,
     IcebergTable,
     MaterializedView,
     ParquetTable,
-    Project,
     Spark,
     StateDatabase,
     Table,
 )
 
 __all__ = [
+    "DeclaredProject",
     "DeltaTable",
     "Draft",
+    "Function",
     "IcebergTable",
     "MaterializedView",
     "ParquetTable",
-    "Project",
     "Spark",
     "StateDatabase",
     "Table",

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from mv_assets.config.errors import Mistake
 from mv_assets.config.models import MaterializedView
 from mv_assets.config.reserved import CHECKS
-from mv_assets.errors import Mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +20,46 @@ class Sketch:
 
     name: str
     base: str | None = None
+    further: tuple[str, ...] = ()
     dimensions: tuple[str, ...] = ()
     timed: bool = False
 
     @classmethod
     def of(cls, declared: Mapping[str, Any]) -> Sketch | None:
-        name, base, dimensions = declared.get("name"), declared.get("base"), declared.get("dimensions") or ()
+        name = declared.get("name")
         if not isinstance(name, str):
             return None
-        named = dimensions if isinstance(dimensions, list | tuple) else ()
+        further = [_table(each) for each in _listed(declared.get("with") or declared.get("with_"))]
         return cls(
             name,
-            base if isinstance(base, str) else None,
-            tuple(name for name in named if isinstance(name, str)),
+            _table(declared.get("base")),
+            tuple(name for name in further if name is not None),
+            tuple(name for name in _listed(declared.get("dimensions")) if isinstance(name, str)),
             declared.get("time_column") is not None,
         )
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tables or views of which it reads a window."""
+        return self.further if self.base is None else (self.base, *self.further)
 
-def check(tables: Sequence[Sketch], views: Sequence[Sketch]) -> list[Mistake]:
+
+def _listed(given: Any) -> list[Any] | tuple[Any, ...]:
+    return given if isinstance(given, list | tuple) else ()
+
+
+def _table(given: Any) -> str | None:
+    """The name of a table, alone or with its window."""
+    named = given.get("table") if isinstance(given, dict) else given
+    return named if isinstance(named, str) else None
+
+
+def check(
+    tables: Sequence[Sketch], views: Sequence[Sketch], functions: Sequence[Sketch] = ()
+) -> list[Mistake]:
     """All mistakes between declarations."""
     return [
+        *_namesakes(functions),
         *_duplicates(tables, views),
         *_checks(tables, views),
         *(mistake for view in views for mistake in _references(view, tables, views)),
@@ -48,9 +68,9 @@ def check(tables: Sequence[Sketch], views: Sequence[Sketch]) -> list[Mistake]:
 
 
 def in_order(views: Sequence[MaterializedView]) -> list[MaterializedView]:
-    """Views with every view after the one it is based on."""
+    """Views with every view after those it reads."""
     named = {view.name: view for view in views}
-    order = TopologicalSorter({view.name: [view.base] for view in views}).static_order()
+    order = TopologicalSorter({view.name: view.timed for view in views}).static_order()
     return [named[name] for name in order if name in named]
 
 
@@ -71,6 +91,14 @@ def _duplicates(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[M
             yield Mistake(f"{kind}.{name}.name", what)
 
 
+def _namesakes(functions: Sequence[Sketch]) -> Iterator[Mistake]:
+    """A function may be called as a table is, but not as another function."""
+    for name, count in Counter(sketch.name for sketch in functions).items():
+        if count > 1:
+            what = f"{count} functions are called {name}; give each a name of its own"
+            yield Mistake(f"functions.{name}.name", what)
+
+
 def _checks(tables: Sequence[Sketch], views: Sequence[Sketch]) -> Iterator[Mistake]:
     """Dagster would refuse a name that the check of a view has there."""
     taken = {f"{view.name}_{name}": f"check {name} of view {view.name}" for view in views for name in CHECKS}
@@ -84,16 +112,20 @@ def _references(view: Sketch, tables: Sequence[Sketch], views: Sequence[Sketch])
     where = f"views.{view.name}"
     named = {table.name: table for table in tables}
     others = [other.name for other in views]
-    base = named.get(view.base or "")
-    if base is not None and not base.timed:
-        what = f"table {base.name} has no time_column, so its rows belong to no bucket; declare one there"
-        yield Mistake(f"{where}.base", what)
-    if view.base is not None and base is None and view.base not in others:
-        close = suggestion(view.base, [*named, *(name for name in others if name != view.name)])
-        yield Mistake(f"{where}.base", f"there is no table or view {view.base}; {close}")
+    for name in view.sources:
+        key = "base" if name == view.base else "with"
+        table = named.get(name)
+        if table is not None and not table.timed:
+            what = f"table {name} has no time_column, so its rows belong to no bucket; declare one there"
+            instead = "" if key == "base" else ", or make it one of `dimensions`"
+            yield Mistake(f"{where}.{key}", what + instead)
+        if table is None and name not in others:
+            close = suggestion(name, [*named, *(other for other in others if other != view.name)])
+            yield Mistake(f"{where}.{key}", f"there is no table or view {name}; {close}")
     for name in view.dimensions:
-        if name == view.base:
-            yield Mistake(f"{where}.dimensions", f"{name} is the base already; take it out of dimensions")
+        if name in view.sources:
+            role = "the base" if name == view.base else "one of `with`"
+            yield Mistake(f"{where}.dimensions", f"{name} is {role} already; take it out of dimensions")
         elif name in others:
             yield Mistake(f"{where}.dimensions", f"{name} is a view; a dimension is a table")
         elif name not in named:
@@ -102,12 +134,12 @@ def _references(view: Sketch, tables: Sequence[Sketch], views: Sequence[Sketch])
         elif named[name].timed:
             # A table with times leaves out the files that have none, and a dimension may not.
             what = f"table {name} has a time_column, but a dimension is joined as a whole"
-            instead = "declare the table once more without one, under another name"
+            instead = "read a window of it, with `with`, or declare it once more without one, by another name"
             yield Mistake(f"{where}.dimensions", f"{what}; {instead}")
 
 
 def _circles(views: Sequence[Sketch]) -> Iterator[Mistake]:
-    left = {view.name: [view.base] for view in views}
+    left = {view.name: view.sources for view in views}
     while True:
         try:
             TopologicalSorter(left).prepare()

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from mv_assets.errors import Mistake, ProjectError
+from mv_assets.config.errors import Mistake, ProjectError
 
 # Keys and positions from the top of the file to a value.
 Place = tuple[str | int, ...]
@@ -43,8 +43,8 @@ class Document:
         if content is None:
             return {}
         if not isinstance(content, dict):
-            what = "not a mapping; a project has the keys state, warehouse, spark, tables and views"
-            raise ProjectError(file, [Mistake("", what)])
+            keys = "state, warehouse, spark, tables, functions and views"
+            raise ProjectError(file, [Mistake("", f"not a mapping; a project has the keys {keys}")])
         return content
 
     def _value(self, loader: yaml.SafeLoader, node: yaml.Node, place: Place) -> Any:

@@ -12,9 +12,16 @@ from pydantic import BaseModel, ValidationError
 
 from mv_assets.config.checks import Sketch, check, suggestion
 from mv_assets.config.document import Document, Place
-from mv_assets.config.models import FORMATS, MaterializedView, Project, Spark, StateDatabase
+from mv_assets.config.errors import Mistake, ProjectError
+from mv_assets.config.models import (
+    FORMATS,
+    DeclaredProject,
+    Function,
+    MaterializedView,
+    Spark,
+    StateDatabase,
+)
 from mv_assets.config.values import StateUrl, Text
-from mv_assets.errors import Mistake, ProjectError
 
 _SQLITE = "sqlite:///"
 # Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
@@ -39,18 +46,22 @@ class _Settings(BaseModel):
 
 @dataclass(slots=True)
 class Draft:
-    """A project as far as it could be understood: what was declared well, and all mistakes so far."""
+    """A project as far as it could be understood: what was declared well, and all mistakes so far.
+
+    `folder` is where the file is, and with it the Python that it names.
+    """
 
     file: str
-    project: Project
+    project: DeclaredProject
     mistakes: list[Mistake] = field(default_factory=list)
     lines: Mapping[str, int] = field(default_factory=dict)
+    folder: Path | None = None
 
     def add(self, mistakes: Iterable[Mistake]) -> None:
         """Take in further mistakes, each at the line of its field."""
         self.mistakes += [replace(mistake, line=self._line(mistake.where)) for mistake in mistakes]
 
-    def finished(self) -> Project:
+    def finished(self) -> DeclaredProject:
         """The project.
 
         Raises:
@@ -87,7 +98,7 @@ def read(path: Path, variables: Mapping[str, str] = os.environ, *, version: Path
     home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")
     document = Document(text, str(path), {**variables, "MV_ASSETS_HOME": home})
     reader = _Reader(document, folder, home)
-    draft = Draft(str(path), reader.project(), lines=reader.lines())
+    draft = Draft(str(path), reader.project(), lines=reader.lines(), folder=folder)
     draft.add(reader.mistakes)
     return draft
 
@@ -105,22 +116,26 @@ class _Reader:
     def lines(self) -> dict[str, int]:
         return {self._where(place): line for place, line in self._document.lines.items()}
 
-    def project(self) -> Project:
+    def project(self) -> DeclaredProject:
         content = self._document.content
-        for key in content.keys() - Project.model_fields.keys():
-            self._mistake((key,), f"not a key of a project; {suggestion(key, list(Project.model_fields))}")
-        tables, views = self._items("tables"), self._items("views")
+        for key in content.keys() - DeclaredProject.model_fields.keys():
+            self._mistake(
+                (key,), f"not a key of a project; {suggestion(key, list(DeclaredProject.model_fields))}"
+            )
+        tables, functions, views = (self._items(key) for key in ("tables", "functions", "views"))
         made_tables = [self._table(item, ("tables", at)) for at, item in enumerate(tables)]
+        made_functions = [self._one(Function, item, ("functions", at)) for at, item in enumerate(functions)]
         made_views = [self._one(MaterializedView, item, ("views", at)) for at, item in enumerate(views)]
         spark = self._one(Spark, {} if content.get("spark") is None else content["spark"], ("spark",))
         for place, what in self._document.mistakes:
             self._mistake(place, what)
-        self.mistakes += check(_sketches(tables), _sketches(views))
+        self.mistakes += check(_sketches(tables), _sketches(views), _sketches(functions))
         settings = self._settings()
-        return Project(
+        return DeclaredProject(
             **settings,
             spark=spark or Spark(),
             tables=tuple(table for table in made_tables if table is not None),
+            functions=tuple(function for function in made_functions if function is not None),
             views=tuple(view for view in made_views if view is not None),
         )
 

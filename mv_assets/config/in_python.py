@@ -9,26 +9,36 @@ from pydantic import BaseModel
 
 from mv_assets.config.checks import Sketch, check
 from mv_assets.config.file import Draft
-from mv_assets.config.models import MaterializedView, Project, Spark, StateDatabase, Table
+from mv_assets.config.models import (
+    DeclaredProject,
+    Function,
+    MaterializedView,
+    Spark,
+    StateDatabase,
+    Table,
+)
 
 
 def declare(
     tables: Iterable[Table],
     views: Iterable[MaterializedView],
     *,
+    functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
     warehouse: str | None = None,
     spark: Spark | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
     given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
-    project = Project(
+    project = DeclaredProject(
         tables=tuple(tables),
+        functions=tuple(functions),
         views=tuple(views),
         **{key: value for key, value in given.items() if value is not None},
     )
     draft = Draft("the declarations in Python", project)
-    draft.add(check(_sketches(project.tables), _sketches(project.views)))
+    sketches = (_sketches(each) for each in (project.tables, project.views, project.functions))
+    draft.add(check(*sketches))
     return draft
 
 

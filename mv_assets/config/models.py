@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
 from mv_assets.config.home import home
 from mv_assets.config.values import (
+    NAME,
     BucketWidth,
     ConnectUrl,
     Count,
@@ -19,10 +28,17 @@ from mv_assets.config.values import (
     Names,
     Owners,
     OwnName,
+    PythonFunction,
+    Read,
     Start,
     StateUrl,
     Text,
+    TimeZone,
+    as_name,
+    python_name,
+    time_in,
 )
+from mv_assets.errors import BucketError
 
 _ZONE = "spark.sql.session.timeZone"
 # Properties that say which catalog to ask, not how to reach files.
@@ -130,23 +146,111 @@ FORMATS: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
 Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator="format")]
 
 
+class _Windowed(_Declared):
+    # `from` is a word of Python's: there it is written from_.
+    model_config = ConfigDict(populate_by_name=True)
+
+    table: Name
+    """The table, or another view."""
+    from_: Duration = Field(default="0s", validation_alias="from", validate_default=True)
+    """How long before its start a bucket's window begins."""
+    to: Duration = _written("0s")
+    """How long after its end a bucket's window ends."""
+
+
+class BaseTable(_Windowed):
+    """The table whose rows are put in buckets, and the window of it that a bucket reads.
+
+    Its name alone may stand for it: then a bucket reads its own time.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_name_alone(cls, given: Any) -> Any:
+        return given if isinstance(given, dict | BaseTable) else {"table": as_name(given)}
+
+
+class FurtherTable(_Windowed):
+    """A further table with a time, and the window of it that a bucket reads."""
+
+    wait: bool = True
+    """Whether a bucket is computed only once the table has data through the end of the window."""
+
+
+class _Or:
+    """What an editor is told of a value that a text alone may stand for."""
+
+    def __init__(self, **text: Any) -> None:
+        self._text = {"type": "string", **text}
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [self._text, handler(core_schema)]}
+
+
+if TYPE_CHECKING:
+    Base = Read[str | dict[str, str] | BaseTable, BaseTable]
+    FurtherTables = Read[
+        list[FurtherTable] | tuple[FurtherTable, ...] | list[dict[str, Any]], tuple[FurtherTable, ...]
+    ]
+else:
+    Base = Annotated[BaseTable, _Or(pattern=NAME)]
+    FurtherTables = tuple[FurtherTable, ...]
+
+
+class Function(_Declared):
+    """A deterministic Python function that the SQL of views may call."""
+
+    name: Name
+    """What SQL calls it."""
+    python: PythonFunction
+    """Where it is: package.module:function. In Python it may be given itself."""
+    returns: Text
+    """The type of what it gives, in Spark SQL."""
+    version: Text | None = None
+    """Raise it when something outside of the function's own code changes what it gives."""
+
+    @property
+    def python_name(self) -> str:
+        return python_name(self.python)
+
+
 class MaterializedView(_Declared):
-    """A query over a base table whose answer is kept, bucket by bucket."""
+    """A query over base tables whose answer is kept, bucket by bucket."""
+
+    # `with` is a word of Python's: there it is written with_.
+    model_config = ConfigDict(
+        populate_by_name=True,
+        json_schema_extra={"oneOf": [{"required": ["sql"]}, {"required": ["python"]}]},
+    )
 
     name: OwnName
     """Of the view, and of its asset: lower-case letters, digits and underscores, a letter first."""
-    base: Name
-    """The table, or another view, whose rows are put in buckets."""
+    base: Base
+    """The table, or another view, whose rows are put in buckets; with `from` and `to`, a window of it."""
+    with_: FurtherTables = Field(default=(), validation_alias="with", validate_default=True)
+    """Further tables with a time, of each the rows of a window around the bucket."""
     dimensions: Names = _written(())
-    """Tables that the SQL joins; a change in one makes every bucket stale."""
-    sql: Text
+    """Tables that are joined whole; a change in one makes every bucket stale."""
+    scope: Literal["table", "bucket"] = "table"
+    """table: the SQL is meant over the whole table, and it is proved that buckets give the same. bucket: it
+    is meant over the rows of each bucket's windows, and may be any deterministic SELECT."""
+    sql: Text | None = None
     """One SELECT, in Spark SQL."""
+    python: PythonFunction | None = None
+    """Instead of `sql`, a function that makes a bucket's rows of data frames: package.module:function. In
+    Python it may be given itself."""
+    version: Text | None = None
+    """With `python`: raise it when something outside of the function's own code changes what it gives."""
+    timezone: TimeZone = "UTC"
+    """Where 1d, 1w and 1mo buckets begin at midnight, and where the SQL is run."""
     time_column: Text
     """Output column that places a row in its bucket."""
     bucket: BucketWidth
-    """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo; UTC."""
+    """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo."""
     start: Start
-    """The first bucket; earlier data is not computed."""
+    """The first bucket; earlier data is not computed. In the view's time zone, if it names no other."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
     closes: MaybeDuration = _written(None)
@@ -166,15 +270,68 @@ class MaterializedView(_Declared):
     owners: Owners = _written(())
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
 
+    @field_validator("start", mode="before")
+    @classmethod
+    def _where_it_is(cls, given: Any, info: ValidationInfo) -> Any:
+        return time_in(given, info.data.get("timezone", "UTC"))
+
+    @model_validator(mode="after")
+    def _whole_days(self) -> MaterializedView:
+        try:
+            _ = self.buckets
+        except BucketError as error:
+            raise ValueError(str(error)) from None
+        return self
+
     @model_validator(mode="after")
     def _once(self) -> MaterializedView:
         if len(set(self.dimensions)) < len(self.dimensions):
             raise ValueError("dimensions names a table twice; keep one")
+        tables = [self.base.table, *(further.table for further in self.with_)]
+        twice = next((table for table in tables if tables.count(table) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is read twice; name it once, with the window that holds both")
         return self
+
+    @model_validator(mode="after")
+    def _one_way(self) -> MaterializedView:
+        if (self.sql is None) == (self.python is None):
+            raise ValueError("a view has either sql or python")
+        if self.python is None and self.version is not None:
+            raise ValueError("version is for python; SQL says itself when it changes, take it out")
+        windowed = self.with_ or self.base.from_ or self.base.to
+        if self.scope == "table" and (self.python is not None or windowed):
+            what = "python" if self.python is not None else "with, from and to"
+            raise ValueError(
+                f"{what} need `scope: bucket`: what is computed is then meant over the rows of each bucket's "
+                "windows, not over the whole table"
+            )
+        return self
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """What the view's function gives: a view that was made of one may be tested as that."""
+        if self.python is None or isinstance(self.python, str):
+            raise TypeError(f"view {self.name} was not made of a function, and can't be called like one")
+        return self.python(*given, **named)
+
+    @property
+    def python_name(self) -> str | None:
+        """Where its function is, if it has one: package.module:function."""
+        return None if self.python is None else python_name(self.python)
 
     @property
     def buckets(self) -> Buckets:
-        return Buckets.of(self.bucket)
+        return Buckets.of(self.bucket, self.timezone)
+
+    @property
+    def timed(self) -> tuple[str, ...]:
+        """The tables of which it reads a window: the base, then the further ones."""
+        return (self.base.table, *(further.table for further in self.with_))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All tables that it reads."""
+        return (*self.timed, *self.dimensions)
 
 
 class Spark(_Declared):
@@ -211,20 +368,13 @@ class StateDatabase(_Declared):
         return {"url": given} if isinstance(given, str) else given
 
 
-class _OrItsUrl:
-    """What an editor is told of a state: that it is a text, or more."""
-
-    @staticmethod
-    def __get_pydantic_json_schema__(
-        core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core_schema)]}
-
-
-class Project(_Declared):
+class DeclaredProject(_Declared):
     """Tables, views, and where their state and data are kept."""
 
-    state: Annotated[StateDatabase, _OrItsUrl] = Field(
+    # In the JSON schema it is what an editor's user calls it.
+    model_config = ConfigDict(title="Project")
+
+    state: Annotated[StateDatabase, _Or(minLength=1)] = Field(
         default_factory=lambda: StateDatabase(url=f"sqlite:///{home()}/state.db"), validate_default=True
     )
     """URL of the state database, by default state.db in MV_ASSETS_HOME; or `url` and `attempts`."""
@@ -234,5 +384,7 @@ class Project(_Declared):
     """How to reach Spark; by default it runs on this machine."""
     tables: tuple[Table, ...] = ()
     """The base tables and dimensions that views are made of."""
+    functions: tuple[Function, ...] = ()
+    """Python functions that the SQL of views may call."""
     views: tuple[MaterializedView, ...] = ()
     """The queries whose answers are kept."""

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from mv_assets.buckets import DAY, HOUR, MINUTE, Buckets
 from mv_assets.config.reserved import NAMES, is_owner, whose
 from mv_assets.errors import BucketError, StateError
+from mv_assets.local_days import is_utc, is_zone
 from mv_assets.state_url import state_url
 
 _UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
 _DURATION = r"^[0-9]+(ms|s|m|h|d)$"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAME = r"^[a-z][a-z0-9_]*$"
+_PYTHON_NAME = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+_NO_FUNCTION = "names no function; write package.module:function"
+NAME = r"^[a-z][a-z0-9_]*$"
 # PostgreSQL would cut longer ones, and file systems have limits of their own.
 _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
@@ -40,8 +47,9 @@ def _duration(value: Any) -> int:
     return int(number) * _UNITS[found[1]]
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(_NAME, value) or len(value) > _LONGEST_NAME:
+def as_name(value: Any) -> str:
+    """A name of a table or view; ValueError says what one is."""
+    if not isinstance(value, str) or not re.fullmatch(NAME, value) or len(value) > _LONGEST_NAME:
         raise ValueError(
             f"{value!r} is not a name; use lower-case letters, digits and underscores, at most "
             f"{_LONGEST_NAME}, a letter first"
@@ -50,10 +58,30 @@ def _name(value: Any) -> str:
 
 
 def _own_name(value: Any) -> str:
-    name = _name(value)
+    name = as_name(value)
     if (taken := whose(name)) is not None:
         raise ValueError(f"{name!r} is {taken}; choose another name")
     return name
+
+
+def _python_function(value: Any) -> str | Callable[..., Any]:
+    if isinstance(value, str) and re.fullmatch(_PYTHON_NAME, value):
+        return value
+    if isinstance(value, FunctionType):
+        return value
+    what = "is no function; give one that is made with def, or its name"
+    raise ValueError(f"{value!r} {what if callable(value) else _NO_FUNCTION}")
+
+
+def python_name(function: str | Callable[..., Any]) -> str:
+    """The name of a function that is given by it, or itself: package.module:function."""
+    return function if isinstance(function, str) else f"{function.__module__}:{function.__qualname__}"
+
+
+def _time_zone(value: Any) -> str:
+    if not isinstance(value, str) or not is_zone(value):
+        raise ValueError(f"{value!r} is not a time zone; write one as America/New_York")
+    return "UTC" if is_utc(value) else value
 
 
 def _owner(value: str) -> str:
@@ -69,18 +97,22 @@ def _bucket(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
-def _start(value: Any) -> int:
-    """YAML has read a plain date or time already; it has no zone of its own and means UTC."""
+def time_in(value: Any, zone: str) -> Any:
+    """A time as it was written, in a zone if it does not say where; what is no time stays as it is."""
     if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - its zone comes below
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             value = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00") from None
-    if not isinstance(value, datetime):
+    naive = isinstance(value, datetime) and value.tzinfo is None
+    return value.replace(tzinfo=ZoneInfo(zone)) if naive else value
+
+
+def _start(value: Any) -> int:
+    """YAML has read a plain date or time already."""
+    value = when = time_in(value, "UTC")
+    if not isinstance(when, datetime):
         raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00")  # noqa: TRY004
-    when = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     try:
         when = when.astimezone(UTC)
     except OverflowError:
@@ -148,17 +180,23 @@ def _connect_url(value: str) -> str:
     return value
 
 
-Name = Annotated[str, BeforeValidator(_name), Field(json_schema_extra={"pattern": _NAME})]
+Name = Annotated[str, BeforeValidator(as_name), Field(json_schema_extra={"pattern": NAME})]
 OwnName = Annotated[
     str,
     BeforeValidator(_own_name),
-    Field(json_schema_extra={"pattern": _NAME, "not": {"enum": sorted(NAMES)}}),
+    Field(json_schema_extra={"pattern": NAME, "not": {"enum": sorted(NAMES)}}),
 ]
 Owner = Annotated[str, AfterValidator(_owner), Field(json_schema_extra={"minLength": 1})]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
 ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]
 Count = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_count)]
+PythonFunction = Annotated[
+    str | Callable[..., Any],
+    PlainValidator(_python_function),
+    WithJsonSchema({"type": "string", "pattern": _PYTHON_NAME}),
+]
+TimeZone = Annotated[str, BeforeValidator(_time_zone), Field(json_schema_extra={"minLength": 1})]
 BucketWidth = Annotated[
     str,
     BeforeValidator(_bucket),
@@ -186,6 +224,7 @@ if TYPE_CHECKING:
     Names = Read[list[str] | tuple[str, ...], tuple[str, ...]]
     Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
 else:
+    Read = None
     Duration = Annotated[
         int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
     ]

@@ -3,23 +3,25 @@
 Dagster reads the type of the config, so annotations can't be left for later.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import dagster as dg
 
 from mv_assets.buckets import duration
+from mv_assets.config import MaterializedView
 from mv_assets.defs import checks
-from mv_assets.defs.alive import SignsOfLife
+from mv_assets.defs.base_tables import width_of
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.expected import Expected, RefreshConfig, expected_of
-from mv_assets.defs.io_manager import Handover
+from mv_assets.defs.intent import Expected, RefreshConfig, expected_of
+from mv_assets.defs.io_manager import StagedWork
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
+from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
-from mv_assets.views.view import View
+from mv_assets.views.view import View, Window
 
 _MOST = 20
 
@@ -44,26 +46,26 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         code_version=view.definition,
         output_required=False,
     )
-    def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[Handover]]:
+    def compute(context: dg.AssetExecutionContext, config: RefreshConfig) -> Iterator[dg.Output[StagedWork]]:
         who = f"Dagster run {context.run.run_id[:8]}"
         buckets = [view.buckets.parse(key) for key in context.partition_keys]
         expected = expected_of(context.run, context.instance, force=config.force)
         by_person = expected is not Expected.DUE
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
-        spark, alive = getattr(context.resources, SPARK), SignsOfLife(context.log)
+        spark = getattr(context.resources, SPARK)
         with (
             as_failures(),
             deployment.open(who, spark) as project,
             TwoStepRefresh(
-                project, view, buckets, alive.sleep, named=by_person, observer=alive.observer
+                project, view, buckets, named=by_person, progress=SignsOfLife(context.log)
             ) as refresh,
         ):
             if by_person:
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
-            if refresh.stage() or _is_news(refresh, expected):
+            if refresh.stage() or _has_to_report(refresh, expected):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
-                yield dg.Output(Handover(refresh, _describer(context)), data_version=version)
+                yield dg.Output(StagedWork(refresh, _describer(context)), data_version=version)
             else:
                 for bucket, result in refresh.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
@@ -83,7 +85,7 @@ def _report_wrong(context: dg.AssetExecutionContext, project: OpenProject, view:
         context.instance.report_runless_asset_event(verdict.evaluation(view))
 
 
-def _is_news(refresh: TwoStepRefresh, expected: Expected) -> bool:
+def _has_to_report(refresh: TwoStepRefresh, expected: Expected) -> bool:
     """Whether a run that staged nothing has something to report; a machine's, too early or late, has not."""
     failed = any(result.outcome is Outcome.FAILED for result in refresh.results.values())
     return failed or expected is not Expected.DUE
@@ -95,9 +97,8 @@ def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any]
 
 def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     declared = view.declared
-    overlapping = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)
     mappings: dict[str, dg.PartitionMapping | None] = {
-        declared.base: overlapping,
+        **{window.table: _overlapping(deployment, view, window) for window in view.windows},
         **dict.fromkeys(declared.dimensions),
     }
     # How an asset of the user's own is partitioned is not known here: in another time zone, for one, no
@@ -108,27 +109,51 @@ def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     ]
 
 
+def _overlapping(deployment: Deployment, view: View, window: Window) -> dg.PartitionMapping:
+    """The partitions of a table that a bucket's window reaches; in another time zone Dagster can't tell."""
+    upstream = deployment.catalog.views.get(window.table)
+    width = upstream.buckets if upstream is not None else width_of(deployment, window.table)
+    if width is None or width.zone != view.buckets.zone:
+        return dg.AllPartitionMapping()
+    bucket = view.buckets.floor(0)
+    begin, end = view.buckets.window(bucket, window.before, window.after)
+    return dg.TimeWindowPartitionMapping(
+        start_offset=-width.count(begin, bucket),
+        end_offset=width.count(view.buckets.next(bucket), end),
+        allow_nonexistent_upstream_partitions=True,
+    )
+
+
 def _description(view: View) -> str:
     declared = view.declared
     about = f"{declared.description.strip()}\n\n" if declared.description.strip() else ""
-    what = f"A materialized view of `{declared.base}`, {declared.bucket} buckets."
-    return f"{about}{what}\n\n```sql\n{declared.sql.strip()}\n```"
+    tables = " and ".join(f"`{name}`" for name in declared.timed)
+    what = f"A materialized view of {tables}, {view.buckets.text} buckets."
+    return f"{about}{what}\n\n{_body(declared)}"
+
+
+def _body(declared: MaterializedView) -> str:
+    """What computes it, for people."""
+    return f"`{declared.python_name}`" if declared.sql is None else f"```sql\n{declared.sql.strip()}\n```"
 
 
 def _metadata(deployment: Deployment, view: View) -> dict[str, Any]:
     declared = view.declared
-    columns = [dg.TableColumn(name, "?") for name in view.sql.columns]
     sources = {
         name: [dg.TableColumnDep(deployment.key_of(table), column) for table, column in found]
-        for name, found in view.sql.lineage.items()
+        for name, found in view.body.lineage.items()
     }
     limit = {} if declared.max_staleness is None else {"max_staleness": duration(declared.max_staleness)}
     return {
-        "sql": dg.MetadataValue.md(f"```sql\n{declared.sql.strip()}\n```"),
-        "bucket": declared.bucket,
+        "python" if declared.sql is None else "sql": dg.MetadataValue.md(_body(declared)),
+        "bucket": view.buckets.text,
         "time_column": declared.time_column,
         "on_base_delete": declared.on_base_delete,
         **limit,
-        "dagster/column_schema": dg.TableSchema(columns),
+        **({} if view.body.columns is None else {"dagster/column_schema": _columns(view.body.columns)}),
         "dagster/column_lineage": dg.TableColumnLineage(sources),
     }
+
+
+def _columns(names: Iterable[str]) -> dg.TableSchema:
+    return dg.TableSchema([dg.TableColumn(name, "?") for name in names])

@@ -23,14 +23,14 @@ _MOST_OBSERVED = 200
 
 
 def _views_on(deployment: Deployment, table: str) -> list[View]:
-    """The views that a table is the base of."""
-    return [view for view in deployment.catalog.views.values() if view.declared.base == table]
+    """The views that read windows of a table."""
+    return [view for view in deployment.catalog.views.values() if table in view.declared.timed]
 
 
 def width_of(deployment: Deployment, table: str) -> Buckets | None:
-    """The buckets that a table is shown by: the narrowest of its views; None for a dimension."""
+    """The buckets that a table is shown by: the narrowest of its views, UTC's first; None for a dimension."""
     widths = [view.buckets for view in _views_on(deployment, table)]
-    return min(widths, key=lambda buckets: buckets.next(0) - buckets.floor(0), default=None)
+    return min(widths, key=lambda each: (each.next(0) - each.floor(0), each.zone is not None), default=None)
 
 
 def table_asset(deployment: Deployment, table: Table, starts: Mapping[str, int]) -> dg.SourceAsset:
@@ -49,7 +49,7 @@ def table_asset(deployment: Deployment, table: Table, starts: Mapping[str, int])
     )
     def observe() -> dg.DataVersion | dg.DataVersionsByPartition:
         with as_failures(), deployment.open("Dagster") as project:
-            listing = project.tables[table.name].glance().listing()
+            listing = project.tables[table.name].current().listing()
         if width is None:
             return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
         end = width.floor(deployment.now())
@@ -64,14 +64,10 @@ def table_asset(deployment: Deployment, table: Table, starts: Mapping[str, int])
 
 
 def missing_observations(
-    instance: DagsterInstance, listing: Listing, width: Buckets, view: View, buckets: Iterable[int]
+    instance: DagsterInstance, listing: Listing, width: Buckets, spans: Iterable[tuple[int, int]]
 ) -> list[dg.AssetObservation]:
-    """Observations of a base table in the time of some buckets, where Dagster knows otherwise."""
-    parts = {
-        part
-        for bucket in buckets
-        for part in islice(width.between(bucket, view.buckets.next(bucket)), _MOST_OBSERVED)
-    }
+    """Observations of a base table in some stretches of time, where Dagster knows otherwise."""
+    parts = {part for start, end in spans for part in islice(width.between(start, end), _MOST_OBSERVED)}
     newest = sorted(parts)[-_MOST_OBSERVED:]
     found = events.observations(listing, width, newest)
     known = instance.event_log_storage.get_latest_tags_by_partition(

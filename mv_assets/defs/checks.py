@@ -10,11 +10,9 @@ from typing import Any
 import dagster as dg
 
 from mv_assets.buckets import Buckets, duration, iso
-from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import POOL, SPARK
-from mv_assets.errors import UnknownView
-from mv_assets.maintain.audit import audit
+from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.recomputation import Finding
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
@@ -125,13 +123,12 @@ def _of_map(
 ) -> dg.AssetChecksDefinition:
     @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
-        with as_failures(), deployment.open("Dagster") as project:
-            try:
-                now = project.clock()
-                snapshot, wrong = view.kept_in(project.store, now)
-            except UnknownView:
-                return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
-            return verdict(snapshot, wrong, now).result()
+        with as_failures(), deployment.project("Dagster") as project:
+            status = project.status(view.name)
+        found = status[view.name]
+        if found.snapshot is None:
+            return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
+        return verdict(found.snapshot, found.wrong, status.now).result()
 
     return check
 
@@ -146,11 +143,11 @@ def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         spark = getattr(context.resources, SPARK)
-        with as_failures(), deployment.open(f"Dagster run {context.run.run_id[:8]}", spark) as project:
-            # Beside a materialization it is made by the way, and should not cost more than that.
-            sample = 1 if context.run.asset_selection else _SAMPLE
-            observer = SignsOfLife(context.log).observer
-            return matches_base(view, audit(project, view, sample, observer=observer)).result()
+        who, alive = f"Dagster run {context.run.run_id[:8]}", SignsOfLife(context.log)
+        # Beside a materialization it is made by the way, and should not cost more than that.
+        sample = 1 if context.run.asset_selection else _SAMPLE
+        with as_failures(), deployment.project(who, spark, alive) as project:
+            return matches_base(view, project.audit(view.name, sample=sample).findings).result()
 
     return check
 

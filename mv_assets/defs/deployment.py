@@ -13,16 +13,16 @@ from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
-from mv_assets.config import Project, Spark
+from mv_assets.config import DeclaredProject, Spark
 from mv_assets.errors import MvError
-from mv_assets.run.opened import OpenProject, open_project
-from mv_assets.spark.session import Engine
-from mv_assets.spark.starting import start
-from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Pulse
-from mv_assets.state.retry import Profile, Retry
+from mv_assets.progress import NO_PROGRESS, Progress
+from mv_assets.project import Project
+from mv_assets.run.opened import OpenProject
+from mv_assets.spark.startup import start
+from mv_assets.state.model import MapSummary
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store, open_state
+from mv_assets.state.store import Store
+from mv_assets.state.store.retry import Profile, Retry
 from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
 
@@ -48,18 +48,24 @@ class Deployment:
         """The asset of a table or view."""
         return self.produced_by.get(name) or dg.AssetKey(name)
 
+    def project(
+        self, who: str, spark: SparkResource | None = None, progress: Progress = NO_PROGRESS
+    ) -> Project:
+        """The project for whoever runs; Spark is the resource's, which starts when it is first needed."""
+        return Project.of(
+            self.catalog,
+            who=who,
+            start=None if spark is None else lambda _declared: _session_of(spark),
+            progress=progress,
+            machine=self.now,
+            shared=self.shared,
+        )
+
     @contextmanager
     def open(self, who: str, spark: SparkResource | None = None) -> Iterator[OpenProject]:
-        """All that work needs; Spark is the resource's, which starts when it is first needed."""
-        declared = self.catalog.project.spark
-        engine = Engine(declared) if spark is None else Engine(declared, lambda _: _session_of(spark))
-        store = open_state(self.catalog.project.state)
-        try:
-            manager = PartitionManager(store, clock=self.shared(store), who=who)
-            yield open_project(self.catalog, store, manager, engine, self.now)
-        finally:
-            engine.close()
-            store.close()
+        """The same, for work that is done step by step."""
+        with self.project(who, spark) as project:
+            yield project.opened
 
     def starts(self) -> dict[str, int]:
         """By view, where its coverage begins: as declared, or before that if it was extended by a person.
@@ -68,28 +74,28 @@ class Deployment:
         """
         views = self.catalog.views.values()
         starts = {view.name: view.buckets.floor(view.declared.start) for view in views}
-        pulses = self._pulses()
+        summaries = self._summaries()
         for view in views:
-            known = pulses.get(view.name)
-            if known is not None and known.header.width == view.declared.bucket:
+            known = summaries.get(view.name)
+            if known is not None and known.header.width == view.buckets.text:
                 starts[view.name] = min(starts[view.name], known.header.start)
         return starts
 
-    def _pulses(self) -> dict[str, Pulse]:
+    def _summaries(self) -> dict[str, MapSummary]:
         """What the state has of the views; nothing if it does not answer: a load must not wait for long."""
         try:
             store = Store(self.catalog.project.state.url, retry=Retry(_FEW), create=False)
         except MvError:
             return {}
         try:
-            return store.pulses(self.catalog.views)
+            return store.summaries(self.catalog.views)
         except MvError:
             return {}
         finally:
             store.close()
 
 
-def identity(project: Project) -> str:
+def identity(project: DeclaredProject) -> str:
     """Names a project among others that one Dagster may have, without giving away where its state is."""
     named = f"{shown(state_url(project.state.url))} {project.warehouse}"
     return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
-from mv_assets.errors import WarehouseUnusable
+from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
 from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot

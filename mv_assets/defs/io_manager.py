@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import dagster as dg
 from dagster._core.definitions.partitions.subset import AllPartitionsSubset
@@ -25,7 +26,7 @@ _MOST_REASONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class StagedWork:
     """What an asset hands over: staged buckets, and where metadata of a partition goes."""
 
     refresh: TwoStepRefresh
@@ -33,14 +34,25 @@ class Handover:
 
 
 class PartitionMapIOManager(dg.IOManager):
-    """Commits data pointers, partition map and watermark together, and reports what was committed."""
+    """Commits data pointers, partition map and watermark together, and reports what was committed.
 
-    def __init__(self, deployment: Deployment, spark: Any, held: ExitStack) -> None:
+    What it has loaded stays there while the block runs.
+    """
+
+    def __init__(self, deployment: Deployment, spark: Any) -> None:
         self._deployment = deployment
         self._spark = spark
-        self._held = held
+        self._loaded = ExitStack()
 
-    def handle_output(self, context: dg.OutputContext, obj: Handover) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loaded.__exit__(kind, error, trace)
+
+    def handle_output(self, context: dg.OutputContext, obj: StagedWork) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
         """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
         with as_failures(), obj.refresh:
             results = obj.refresh.commit()
@@ -52,16 +64,16 @@ class PartitionMapIOManager(dg.IOManager):
                 obj.describe(metadata, key(row.bucket))
             return
         for row, metadata in described:
-            told = events.materialization(
+            made = events.materialization(
                 obj.refresh.view, row, metadata, self._provenance(context, obj.refresh.view)
             )
-            yield dg.DagsterEvent.asset_materialization(context.step_context, told)
+            yield dg.DagsterEvent.asset_materialization(context.step_context, made)
         raise _incomplete(obj.refresh, results)
 
     def _provenance(self, context: dg.OutputContext, view: View) -> dict[str, str]:
         """What was read, as Dagster itself says of a range: what it knew when the step began."""
         tags: dict[str, str] = {}
-        for name in (view.declared.base, *view.declared.dimensions):
+        for name in view.declared.reads:
             key = self._deployment.key_of(name)
             found = context.step_context.maybe_fetch_and_get_input_asset_version_info(key)
             version = None if found is None or found.data_version is None else found.data_version.value
@@ -73,8 +85,15 @@ class PartitionMapIOManager(dg.IOManager):
         view = self._deployment.catalog.view(context.asset_key.path[-1])
         window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
         with as_failures():
-            project = self._held.enter_context(self._deployment.open("Dagster", self._spark))
-            return rows_of(project, self._held, view, window)
+            return self._loaded.enter_context(self._rows(view, window))
+
+    @contextmanager
+    def _rows(self, view: View, window: tuple[int, int] | None) -> Iterator[DataFrame]:
+        with (
+            self._deployment.open("Dagster", self._spark) as project,
+            rows_of(project, view, window) as rows,
+        ):
+            yield rows
 
 
 def _is_part(context: dg.InputContext) -> bool:
@@ -124,7 +143,7 @@ def io_manager(deployment: Deployment) -> dg.IOManagerDefinition:
 
     @dg.io_manager(required_resource_keys={SPARK})  # type: ignore[arg-type]
     def partition_map(context: dg.InitResourceContext) -> Iterator[PartitionMapIOManager]:
-        with ExitStack() as held:
-            yield PartitionMapIOManager(deployment, getattr(context.resources, SPARK), held)
+        with PartitionMapIOManager(deployment, getattr(context.resources, SPARK)) as manager:
+            yield manager
 
     return partition_map

@@ -4,6 +4,7 @@ Dagster reads the types of configs that are made here, so annotations can't be l
 """
 
 import hashlib
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -11,16 +12,14 @@ import dagster as dg
 from pydantic import Field
 
 from mv_assets.defs import checks, events
-from mv_assets.defs.alive import SignsOfLife
 from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
-from mv_assets.defs.projection import provenance
-from mv_assets.maintain.audit import audit
-from mv_assets.maintain.garbage import Garbage, GcReport
-from mv_assets.observe.observation import Observed
-from mv_assets.plan.scope import Scope, between, prepare, to_drop
-from mv_assets.run.opened import OpenProject
-from mv_assets.run.refresher import Refresher, Report
+from mv_assets.defs.reporting import provenance
+from mv_assets.defs.signs_of_life import SignsOfLife
+from mv_assets.maintain.garbage import GcReport
+from mv_assets.project import Project
+from mv_assets.run.refresher import Report
+from mv_assets.state.store import Store
 
 
 def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
@@ -87,22 +86,18 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         _refuse_without_first(config.first, config.last, extend=config.extend)
-        with as_failures(), _open(deployment, context) as project:
-            now = deployment.now()
-            buckets = between(view, config.first or None, config.last or None, now)
-            if config.force:
-                # What is forced is STALE until it is computed: see first that it can be.
-                project.engine.check()
-            prepare(
-                project.manager, project.store, view, buckets, now, force=config.force, extend=config.extend
+        first, last = config.first or None, config.last or None
+        with as_failures(), _project(deployment, context) as project:
+            found = project.refresh(
+                view.name,
+                buckets=first if first is None or last is None else (first, last),
+                force=config.force,
+                extend=config.extend,
+                max_bytes=config.max_bytes,
             )
-            scope = Scope.of(view, buckets, config.max_bytes)
-            alive = SignsOfLife(context.log)
-            refresher = Refresher(project, scope, observer=alive.observer, sleep=alive.sleep)
-            reports = refresher.run([view.name])
-            for report in reports:
-                _tell(context, deployment, project, report)
-        _raise_if_wrong(reports)
+            for report in found.reports:
+                _tell(context, deployment, project.store, report)
+        _raise_if_wrong(found.reports)
 
     return refresh
 
@@ -119,12 +114,10 @@ def _refuse_without_first(first: str | None, last: str | None, *, extend: bool) 
         )
 
 
-def _tell(
-    context: dg.OpExecutionContext, deployment: Deployment, project: OpenProject, report: Report
-) -> None:
+def _tell(context: dg.OpExecutionContext, deployment: Deployment, store: Store, report: Report) -> None:
     """Report what a refresh committed as materializations of its view's asset."""
     view, key = report.view, report.view.buckets.key
-    rows = project.store.snapshot(view.name).rows if report.results else {}
+    rows = store.snapshot(view.name).rows if report.results else {}
     for bucket, result in sorted(report.results.items()):
         context.log.info("%s %s: %s", view.name, key(bucket), result.outcome.value)
         if result.outcome.wrote and bucket in rows:
@@ -135,7 +128,7 @@ def _tell(
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
 
-def _raise_if_wrong(reports: list[Report]) -> None:
+def _raise_if_wrong(reports: Sequence[Report]) -> None:
     wrong = [
         line for report in reports for line in report.wrong.sentences(report.view.name, report.view.buckets)
     ]
@@ -156,17 +149,14 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
         name = config.view.value
         if config.confirm != name:
             raise dg.Failure(f"nothing was dropped: write {name} into confirm as well", allow_retries=False)
-        with as_failures(), _open(deployment, context, spark=False) as project:
-            names = to_drop(deployment.catalog, name, with_dependants=config.with_dependants)
-            known = [each for each in names if each in project.store.views()]
-            if known:
-                why = f"dropped by Dagster run {context.run.run_id[:8]}"
-                project.manager.drop(known[0], why, dependants=known[1:])
-            garbage = Garbage(project.store, project.manager, project.warehouse)
-            for each in known:
-                _log(context, garbage.collect(each))
-            context.instance.wipe_assets([dg.AssetKey(each) for each in names])
-            context.log.info("%s is dropped", ", ".join(names))
+        with as_failures(), _project(deployment, context, spark=False) as project:
+            why = f"dropped by {_who(context)}"
+            dropped = project.drop(name, with_dependants=config.with_dependants, reason=why)
+        names = [each.view for each in dropped.views]
+        for each in dropped.views:
+            _log(context, each.gone)
+        context.instance.wipe_assets([dg.AssetKey(each) for each in names])
+        context.log.info("%s is dropped", ", ".join(names))
 
     return drop
 
@@ -181,18 +171,14 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_audit", required_resource_keys={SPARK}, pool=POOL)
     def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
         view = deployment.catalog.view(config.view.value)
-        with as_failures(), _open(deployment, context) as project:
-            alive = SignsOfLife(context.log)
-            observed: list[Observed] = []
-            found = audit(
-                project, view, config.sample or None, observer=alive.observer, looked=observed.append
-            )
-            verdict = checks.matches_base(view, found)
+        with as_failures(), _project(deployment, context) as project:
+            found = project.audit(view.name, sample=config.sample or None)
+        verdict = checks.matches_base(view, found.findings)
         context.instance.report_runless_asset_event(verdict.evaluation(view))
         if not verdict.passed:
             raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)
         context.log.info(verdict.says)
-        wrong = [line for each in observed for line in each.wrong.sentences(view.name, view.buckets)]
+        wrong = found.wrong.sentences(view.name, view.buckets)
         if wrong:
             raise dg.Failure("\n".join(wrong), allow_retries=False)
 
@@ -207,13 +193,11 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
     @dg.op(name="mv_assets_collect")
     def collect(context: dg.OpExecutionContext, config: CollectGarbage) -> None:
         asked = [view.value for view in config.views]
-        with as_failures(), _open(deployment, context, spark=False) as project:
-            garbage = Garbage(project.store, project.manager, project.warehouse)
-            known = [name for name in project.store.views() if not asked or name in asked]
-            reports = [garbage.would(name) if config.dry_run else garbage.gc(name) for name in known]
-        for report in reports:
+        with as_failures(), _project(deployment, context, spark=False) as project:
+            found = project.gc(*asked, dry_run=config.dry_run)
+        for report in found.reports:
             _log(context, report)
-        errors = [str(error) for report in reports for error in report.errors]
+        errors = [str(error) for report in found.reports for error in report.errors]
         if errors:
             raise dg.Failure("\n".join(errors), allow_retries=False)
 
@@ -226,6 +210,10 @@ def _log(context: dg.OpExecutionContext, report: GcReport) -> None:
     context.log.info(said, report.view, len(report.deleted), size, copies)
 
 
-def _open(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Any:
+def _project(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Project:
     resource = getattr(context.resources, SPARK) if spark else None
-    return deployment.open(f"Dagster run {context.run.run_id[:8]}", resource)
+    return deployment.project(_who(context), resource, SignsOfLife(context.log))
+
+
+def _who(context: dg.OpExecutionContext) -> str:
+    return f"Dagster run {context.run.run_id[:8]}"

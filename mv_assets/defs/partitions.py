@@ -19,7 +19,7 @@ def partitions_of(buckets: Buckets, start: int) -> dg.TimeWindowPartitionsDefini
     first = buckets.floor(start)
     fmt = _BY_DAY if buckets.width in _CRON else _BY_MINUTE
     return dg.TimeWindowPartitionsDefinition(
-        start=buckets.key(first), cron_schedule=cron, fmt=fmt, timezone="UTC"
+        start=buckets.key(first), cron_schedule=cron, fmt=fmt, timezone=buckets.zone or "UTC"
     )
 
 

@@ -59,7 +59,7 @@ def draw(snapshot: Snapshot, cells: Sequence[int]) -> bytes:
 
 
 def _across(snapshot: Snapshot) -> int:
-    return _ACROSS.get(snapshot.header.width, 48)
+    return _ACROSS.get(snapshot.header.buckets.width, 48)
 
 
 def _cells(snapshot: Snapshot) -> list[int]:

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY, HOUR, Buckets
 from mv_assets.demo.city import corrected
+from mv_assets.demo.errors import DemoRefused
 from mv_assets.demo.feeder import SLOT, late_file
 from mv_assets.demo.files import TripFile, day_name, files_in, write, write_bytes
 from mv_assets.demo.place import Demo
-from mv_assets.errors import DemoRefused
 
 _HOURS, _DAYS = Buckets.of("1h"), Buckets.of("1d")
 _RECENT = 5 * DAY

@@ -12,21 +12,22 @@ from importlib.resources import files
 from pathlib import Path
 
 from mv_assets.clock import clock
+from mv_assets.config.errors import HomeUnwritable
 from mv_assets.config.home import folder, home
-from mv_assets.errors import HomeUnwritable, ProjectNotNamed
+from mv_assets.demo.errors import ProjectNotNamed
 
 DAYS = 14
 _START = "2024-01-01"
 
 
-def _untold(_written: Path) -> None:
+def _say_nothing(_written: Path) -> None:
     pass
 
 
-def project_file(told: Callable[[Path], None] = _untold) -> Path:
+def project_file(say: Callable[[Path], None] = _say_nothing) -> Path:
     """The project file that a process of Dagster works with: the one MV_ASSETS_PROJECT names.
 
-    Else, and then `told`: project.yaml, or the demo, in the one folder that they all find.
+    Else, and then `say` is told: project.yaml, or the demo, in the one folder that they all find.
 
     Raises:
         ProjectNotNamed: this process was started beside another one.
@@ -39,7 +40,7 @@ def project_file(told: Callable[[Path], None] = _untold) -> Path:
     if found and not found[0].parent.samefile(folder()):
         raise ProjectNotNamed(str(found[0].absolute()), str(folder()))
     file = found[0].absolute() if found else Demo.here().ensured(clock())
-    told(file)
+    say(file)
     return file
 
 
@@ -89,7 +90,7 @@ class Demo:
     def exists(self) -> bool:
         return self.trips.is_dir()
 
-    def ensured(self, now: int, told: Callable[[Path], None] = _untold) -> Path:
+    def ensured(self, now: int, say: Callable[[Path], None] = _say_nothing) -> Path:
         """The project file, with the data of the last two weeks if there was nothing yet.
 
         Raises:
@@ -101,7 +102,7 @@ class Demo:
         except OSError as error:
             raise HomeUnwritable(str(self.root), error.strerror or str(error)) from error
         if written is not None:
-            told(written)
+            say(written)
         return self.project
 
     def _written(self, now: int) -> Path | None:

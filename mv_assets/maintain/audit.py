@@ -6,22 +6,20 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mv_assets.errors import MvError, NotInForce
+from mv_assets.errors import MvError
+from mv_assets.maintain.arrow_check import Rereading
 from mv_assets.maintain.damage import Damage, damaged
 from mv_assets.maintain.recomputation import Finding, Recomputation, Verdict
-from mv_assets.maintain.second_reading import Rereading
 from mv_assets.observe.inputs import BucketInputs
 from mv_assets.observe.maps import ImaginedMaps
 from mv_assets.observe.observation import Observation, Observed, Unchanged
-from mv_assets.observe.watch import Observer
+from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import rules
+from mv_assets.state.errors import NotInForce
 from mv_assets.state.model import PartitionRow, Snapshot
-from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
 
-# How many buckets are done, and how many there are.
-Progress = Callable[[int, int], None]
 _CHANGED = "its inputs changed while it was audited"
 _MOVED = "it was computed again or marked while it was audited"
 
@@ -40,8 +38,7 @@ def audit(
     most: int | None,
     *,
     chance: random.Random | None = None,
-    progress: Progress = lambda _done, _all: None,
-    observer: Observer = lambda _table: unobserved,
+    progress: Progress = NO_PROGRESS,
     looked: Callable[[Observed], None] = lambda _observe: None,
 ) -> list[Finding]:
     """Audit a sample of `most` buckets, or (None) all; quarantine those that are wrong.
@@ -56,10 +53,10 @@ def audit(
     """
     if view.name not in project.store.views():
         return []
-    header = project.store.pulse(view.name).header
+    header = project.store.summary(view.name).header
     if header.definition != view.definition:
         raise NotInForce(view.name, view.definition, header.definition)
-    watch = project.watch(observer, maps=ImaginedMaps(project.store))
+    watch = project.watch(progress, maps=ImaginedMaps(project.store))
     observed = watch.round([view.name], whole=True)[view.name]
     if isinstance(observed, MvError):
         raise observed
@@ -102,10 +99,11 @@ class _Audit:
         seen = {bucket: self._observation.buckets[bucket] for bucket in sound}
         recomputed = Recomputation(self._project, self._observation.view_inputs, seen, rows, files)
         found = list[Finding]()
-        self._progress(0, len(sound))
+        self._progress.plans(len(sound), 0)
+        self._progress.begins(f"auditing {self._view.name}")
         for findings in recomputed.findings():
             found += findings
-            self._progress(len(found), len(sound))
+            self._progress.ends(len(findings), 0)
         found = Rereading(self._project, self._observation.view_inputs, seen, rows).findings(found, chance)
         found += [
             Finding(bucket, Verdict.NOT_COMPARABLE, rows[bucket].rows, why)
@@ -169,7 +167,7 @@ def chosen(
 
 def _hindrance(view: View, row: PartitionRow, seen: BucketInputs | None) -> str | None:
     """Why a bucket can't be computed again from what its row records."""
-    if view.sql.approximate.issuperset(view.sql.columns):
+    if view.body.columns is not None and view.body.approximate.issuperset(view.body.columns):
         return "an approximate function of its SQL decides which rows there are"
     if seen is None:
         return "it was computed after this audit began"

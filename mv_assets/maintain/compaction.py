@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import iso
-from mv_assets.errors import Fenced, Miscounted, MvError, StateError, WarehouseUnusable
+from mv_assets.errors import MvError, StateError
 from mv_assets.maintain.copies import SMALL_BYTES, Shape, Source, copy, copyable, portions, shape_of
+from mv_assets.maintain.errors import Miscounted
+from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.warehouse import Contents, Warehouse, new_generation
+from mv_assets.state.errors import Fenced
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, Copied, DataFile, Declaration, Header, PartitionRow, Snapshot

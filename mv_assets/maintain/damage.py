@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from mv_assets.errors import WarehouseUnusable
+from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import DataFile
-from mv_assets.tables.locating import filesystem_at
+from mv_assets.tables.files.locations import filesystem_at
 
 Files = Mapping[str, Sequence[DataFile]]
 

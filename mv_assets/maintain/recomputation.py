@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -12,15 +11,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField, StructType
 
-from mv_assets.errors import JobFailed, Unreadable
 from mv_assets.maintain.damage import Damage, Files, unreadable
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
-from mv_assets.run.compute import Computation
+from mv_assets.run.attempt import Parts, halves, isolate
+from mv_assets.run.compute import Computation, Schemas
 from mv_assets.run.opened import OpenProject
-from mv_assets.spark.comparing import Compared, compared
+from mv_assets.spark.comparison import Compared, compared
+from mv_assets.spark.errors import JobFailed, Unreadable
 from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.files import quoted
-from mv_assets.spark.stored import StoredReader
+from mv_assets.spark.read.files import quoted
+from mv_assets.spark.read.stored import StoredReader
 from mv_assets.spark.types import nullable
 from mv_assets.state.model import BUCKET, PartitionRow
 from mv_assets.views.view import View
@@ -57,12 +57,17 @@ class Finding:
         """Whether what is stored can't be trusted."""
         return self.verdict in (Verdict.DIFFERENT, Verdict.MISSING)
 
+    @property
+    def misread(self) -> bool:
+        """Whether Spark and Arrow read its files differently, which computing it again does not mend."""
+        return self.wrong and self.reread
+
 
 def against_stored(
     view: View,
     computation: Computation,
     stored: StoredReader,
-    schema: StructType,
+    schemas: Schemas,
     buckets: Sequence[int],
     loosely: Callable[[StructType], Collection[str]] = lambda _columns: (),
 ) -> Mapping[int, Compared]:
@@ -73,14 +78,14 @@ def against_stored(
     names = [view.buckets.key(bucket) for bucket in buckets]
     stored.learn(names)
     with spark_errors():
-        computed = computation.rows(schema, buckets)
+        computed = computation.rows(schemas, buckets)
         # What is stored may hold nulls by its type, wherever the SQL says that there are none.
         given = [part for part in computed.schema if part.name != BUCKET]
         columns = StructType([StructField(part.name, nullable(part.dataType)) for part in given])
         there, here = stored.with_buckets(names, columns), computed
         for column in loosely(computed.schema):
             there, here = _whether_null(there, column), _whether_null(here, column)
-        return compared(there, here, view.sql.approximate)
+        return compared(there, here, view.body.approximate)
 
 
 def _whether_null(rows: DataFrame, column: str) -> DataFrame:
@@ -114,27 +119,29 @@ class Recomputation:
 
     def findings(self) -> Iterator[list[Finding]]:
         """Job by job; buckets of damaged generations are left to those who ask for `damage`."""
-        full = {bucket: each for bucket, each in self._seen.items() if each.members}
+        full = {bucket: each for bucket, each in self._seen.items() if each.has_files}
         empty = [bucket for bucket in self._seen if bucket not in full]
         if empty:
             yield [self._without_files(bucket) for bucket in empty]
         if full:
-            with ExitStack() as held:
-                spark = held.enter_context(self._project.engine.session())
-                computation = self._project.sources.computation(held, spark, self._view_inputs, full)
-                groups = computation.groups(list(full))
-                yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
-                yield [self._without_files(bucket) for bucket in groups.empty]
-                view = self._view_inputs.view
-                keyed = {view.buckets.key(bucket): self._rows[bucket] for bucket in full}
-                stored = self._project.sources.stored(spark, view.name, keyed, view.sql.columns)
-                most = view.declared.max_buckets_per_run
-                for group in groups.alike:
-                    compare = partial(against_stored, view, computation, stored, group.schema)
-                    for at in range(0, len(group.buckets), most):
-                        yield self._attempt(
-                            group.buckets[at : at + most], compare, partial(self._read, stored)
-                        )
+            yield from self._with_files(full)
+
+    def _with_files(self, full: Mapping[int, BucketInputs]) -> Iterator[list[Finding]]:
+        view, sources = self._view_inputs.view, self._project.sources
+        keyed = {view.buckets.key(bucket): self._rows[bucket] for bucket in full}
+        with (
+            self._project.engine.session() as spark,
+            sources.computation(spark, self._view_inputs, full) as computation,
+        ):
+            groups = computation.groups(list(full))
+            yield [self._failed(bucket, why) for bucket, why in groups.failing.items()]
+            yield [self._without_files(bucket) for bucket in groups.empty]
+            stored = sources.stored(spark, view.name, keyed, view.body.columns)
+            most = view.declared.max_buckets_per_run
+            for group in groups.alike:
+                compare = partial(against_stored, view, computation, stored, group.schemas)
+                for at in range(0, len(group.buckets), most):
+                    yield self._compared(group.buckets[at : at + most], compare, partial(self._read, stored))
 
     def _read(self, stored: StoredReader, bucket: int) -> None:
         """Read what is stored of a bucket to its end."""
@@ -144,35 +151,39 @@ class Recomputation:
             rows = stored.with_buckets(names, stored.schema(names))
             compared(rows, rows.limit(0))
 
-    def _attempt(self, buckets: Sequence[int], compare: Compare, read: Read) -> list[Finding]:
+    def _compared(self, buckets: Sequence[int], compare: Compare, read: Read) -> list[Finding]:
         """Compare buckets; where that fails, with as few of them lost as can be."""
-        whole = [bucket for bucket in buckets if self._rows[bucket].generation not in self.damage]
-        if not whole:
-            return []
-        try:
-            found = compare(whole)
-        except (JobFailed, Unreadable) as error:
-            return self._isolate(whole, compare, read, error)
-        return [self._finding(bucket, found.get(bucket, NO_ROWS)) for bucket in whole]
+        found = list[Finding]()
+        isolate(buckets, lambda part: self._attempt(part, compare, read, found))
+        return found
 
-    def _isolate(
-        self, buckets: Sequence[int], compare: Compare, read: Read, error: JobFailed | Unreadable
-    ) -> list[Finding]:
+    def _attempt(self, buckets: Sequence[int], compare: Compare, read: Read, found: list[Finding]) -> Parts:
+        whole = [bucket for bucket in buckets if self._rows[bucket].generation not in self.damage]
+        try:
+            differences = compare(whole) if whole else {}
+        except (JobFailed, Unreadable) as error:
+            parts = self._parts(whole, read, error)
+            if not parts:
+                found += [self._failed(bucket, str(error)) for bucket in whole]
+            return parts
+        found += [self._finding(bucket, differences.get(bucket, NO_ROWS)) for bucket in whole]
+        return ()
+
+    def _parts(self, buckets: Sequence[int], read: Read, error: JobFailed | Unreadable) -> Parts:
+        """What to try of buckets that failed: all but those whose generations turn out to be why."""
+        damage = self._damage(buckets, read)
+        self.damage |= damage
+        if damage:
+            return [buckets]
+        return halves(buckets, everywhere=isinstance(error, JobFailed) and error.everywhere)
+
+    def _damage(self, buckets: Sequence[int], read: Read) -> dict[str, Damage]:
+        """Generations of buckets that could not be compared, as far as they are why."""
         named = {name for bucket in buckets if (name := self._rows[bucket].generation)}
         damage = unreadable(self._project.warehouse, sorted(named), self._files)
         if not damage and len(buckets) == 1:
-            damage = self._unreadable_to_spark(buckets[0], read)
-        self.damage |= damage
-        if damage:
-            return self._attempt(buckets, compare, read)
-        everywhere = isinstance(error, JobFailed) and error.everywhere
-        if everywhere or len(buckets) == 1:
-            return [self._failed(bucket, str(error)) for bucket in buckets]
-        half = len(buckets) // 2
-        return [
-            *self._attempt(buckets[:half], compare, read),
-            *self._attempt(buckets[half:], compare, read),
-        ]
+            return self._unreadable_to_spark(buckets[0], read)
+        return damage
 
     def _unreadable_to_spark(self, bucket: int, read: Read) -> dict[str, Damage]:
         """Spark knows checksums of local files that nobody else looks at."""

@@ -38,7 +38,7 @@ def candidates(snapshot: Snapshot, seen: Mapping[int, BucketInputs], base: Listi
         and not (row.forced or row.frozen or row.generation is None)
         and _grew(row, seen[bucket])
     ]
-    read = {bucket: sum(base.sizes[at] for at in seen[bucket].members) for bucket in found}
+    read = {bucket: sum(base.sizes[at] for at in seen[bucket].reached[0]) for bucket in found}
     most = sum(max(read[bucket] - snapshot.rows[bucket].bytes, 0) for bucket in found)
     return found if most >= WORTH else []
 
@@ -58,8 +58,9 @@ def addition(
 ) -> Addition | None:
     """What came to a bucket; None if something went or changed, or if merging would read more."""
     before = {segment.name: segment.crc for segment in recorded}
-    added = tuple(at for at in seen.members if base.names[at] not in before)
-    kept = tuple(at for at in seen.members if base.names[at] in before)
+    [members] = seen.reached
+    added = tuple(at for at in members if base.names[at] not in before)
+    kept = tuple(at for at in members if base.names[at] in before)
     if not added or len(kept) < len(before) or any(base.crcs[at] != before[base.names[at]] for at in kept):
         return None
     spares = row.bytes < sum(base.sizes[at] for at in kept)

@@ -6,22 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.observe.difference import difference, reason
-from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.state import rules
-from mv_assets.state.model import Look, Mark, Rest, Segment, Snapshot, State
-from mv_assets.tables.listing import Pending
+from mv_assets.state.model import Look, Mark, Segment, Snapshot, State
 
 # As many broken files as a person would read of.
 _MOST_BROKEN = 50
 Recorded = Mapping[int, Sequence[Segment]]
 
 
-def differing(snapshot: Snapshot, seen: Iterable[BucketInputs], as_of: int) -> list[BucketInputs]:
+def differing(
+    snapshot: Snapshot, seen: Iterable[BucketInputs], as_of: int, *, freezes: bool = False
+) -> list[BucketInputs]:
     """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
 
     Rows written after the map's version `as_of`, which was read before the tables, may know of more than
-    this look; the next one compares them. A bucket that is frozen is always among the buckets found: only its
-    recorded segments tell whether it thaws.
+    this look; the next one compares them. A bucket that is frozen, or STALE in a view that freezes, is always
+    among the buckets found: only its recorded segments tell whether it thaws or freezes.
     """
     header, rows = snapshot.header, snapshot.rows
     found = []
@@ -29,7 +30,9 @@ def differing(snapshot: Snapshot, seen: Iterable[BucketInputs], as_of: int) -> l
         row = rows.get(each.bucket)
         if row is not None and row.token > as_of:
             continue
-        if (row is not None and row.frozen) or rules.differs(row, header, each.bucket, each.current):
+        stale = freezes and rules.effective_state(row, header) is State.STALE
+        frozen = row is not None and row.frozen
+        if frozen or stale or rules.differs(row, header, each.bucket, each.current):
             found.append(each)
     return found
 
@@ -41,7 +44,7 @@ def needs_recorded(snapshot: Snapshot, found: Sequence[BucketInputs]) -> list[in
         row, inputs = snapshot.rows.get(each.bucket), each.current.inputs
         if row is None or row.inputs is None or inputs is None:
             continue
-        if row.frozen or row.inputs.base != inputs.base:
+        if row.frozen or row.inputs.windows != inputs.windows:
             wanted.append(each.bucket)
     return wanted
 
@@ -58,15 +61,16 @@ def look(
     header = snapshot.header
     marks = dict(_marks(snapshot, view_inputs, found, recorded))
     ending, recheck = view_inputs.ending(now), view_inputs.recheck_at(now)
-    if ending.source_end is not None and view_inputs.base.unplaced:
+    if ending.source_end is not None and view_inputs.unplaced:
         # A file that may hold rows of any bucket holds W, but nobody's work: as the end that is known then
         # says less than there is to do, each look is a whole one.
-        ending, recheck = Ending(min(ending.source_end, header.watermark - 1)), now
+        held = min(ending.source_end, header.watermark - 1)
+        ending, recheck = replace(ending, source_end=held, closed=None), now
     broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
-    rest = None if marks else _rest(snapshot)
+    first_vacant = None if marks else _first_vacant_at_rest(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
     complete = rules.cap(rules.see_source(header, ending.source_end, ending.closed))
-    unserved = _unserved(snapshot, marks, complete, view_inputs.base.pending)
+    oldest_waiting = _oldest_waiting(snapshot, marks, complete, view_inputs)
     return Look(
         table_version=view_inputs.version,
         map_version=as_of,
@@ -75,9 +79,10 @@ def look(
         marks=marks,
         recheck_at=recheck,
         broken=broken,
-        rest=rest,
-        unserved=unserved,
+        first_vacant=first_vacant,
+        oldest_waiting=oldest_waiting,
         closed=ending.closed,
+        ends_first=ending.table if len(view_inputs.listings) > 1 else None,
     )
 
 
@@ -95,15 +100,16 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
     return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
 
 
-def _rest(snapshot: Snapshot) -> Rest | None:
+def _first_vacant_at_rest(snapshot: Snapshot) -> int | None:
+    """The first bucket without a row, of a map in which none is STALE."""
     header, rows = snapshot.header, snapshot.rows
     if any(rules.effective_state(row, header) is not State.VALID for row in rows.values()):
         return None
-    return Rest(_vacant(snapshot))
+    return _vacant(snapshot)
 
 
-def _unserved(
-    snapshot: Snapshot, marks: Iterable[int], complete: int | None, pending: Sequence[Pending]
+def _oldest_waiting(
+    snapshot: Snapshot, marks: Iterable[int], complete: int | None, view_inputs: ViewInputs
 ) -> int | None:
     """The oldest bucket that could be computed and is not, though no attempt on it failed.
 
@@ -119,9 +125,9 @@ def _unserved(
         bucket
         for bucket in waiting.union(marks)
         if (bucket not in failed or failed[bucket].last_error is None)
-        and not any(p.start_ms < header.buckets.next(bucket) and bucket < p.end_ms for p in pending)
+        and view_inputs.waits_for(bucket) is None
     }
-    known = None if snapshot.look is None else snapshot.look.unserved
+    known = None if snapshot.look is None else snapshot.look.oldest_waiting
     if known is not None and known.bucket in waiting:
         return known.bucket
     return min(waiting, default=None)

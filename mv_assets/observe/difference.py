@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mv_assets.state.model import SCHEMA_OF, Inputs, PartitionRow, Segment
-from mv_assets.wording import printable
+from mv_assets.text import printable
 
 _NAMED = 3
 
@@ -27,14 +27,14 @@ class Difference:
 
 
 def difference(recorded: Iterable[Segment], now: Iterable[Segment]) -> Difference:
-    """Segments by name: a file that only moved in time is changed too."""
-    before, after = {s.name: s for s in recorded}, {s.name: s for s in now}
+    """Segments by table and name: a file that only moved in time is changed too."""
+    before, after = {_key(s): s for s in recorded}, {_key(s): s for s in now}
     return Difference(
-        added=_sorted(after[name] for name in after.keys() - before.keys()),
+        added=_sorted(after[key] for key in after.keys() - before.keys()),
         changed=_sorted(
-            after[name] for name in after.keys() & before.keys() if after[name].crc != before[name].crc
+            after[key] for key in after.keys() & before.keys() if after[key].crc != before[key].crc
         ),
-        removed=_sorted(before[name] for name in before.keys() - after.keys()),
+        removed=_sorted(before[key] for key in before.keys() - after.keys()),
     )
 
 
@@ -45,7 +45,7 @@ def reason(row: PartitionRow | None, inputs: Inputs, change: Difference) -> str:
     recorded, current = dict(row.inputs.dimensions), dict(inputs.dimensions)
     others = sorted(n for n in recorded.keys() | current.keys() if recorded.get(n) != current.get(n))
     reasons = [f"{n} changed" if n.startswith(SCHEMA_OF) else f"dimension {n} changed" for n in others]
-    if row.inputs.base != inputs.base:
+    if row.inputs.windows != inputs.windows:
         reasons.append(str(change) or "segments differ")
     return ", ".join(reasons) or "inputs differ"
 
@@ -53,10 +53,19 @@ def reason(row: PartitionRow | None, inputs: Inputs, change: Difference) -> str:
 def _phrase(segments: Sequence[Segment], what: str) -> str:
     if not segments:
         return ""
-    names = ", ".join(printable(segment.name) for segment in segments[:_NAMED])
+    names = ", ".join(named(segment) for segment in segments[:_NAMED])
     more = f" and {len(segments) - _NAMED} more" if len(segments) > _NAMED else ""
     return f"{len(segments)} segment{'s' * (len(segments) > 1)} {what} ({names}{more})"
 
 
 def _sorted(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    return tuple(sorted(segments, key=lambda segment: segment.name))
+    return tuple(sorted(segments, key=_key))
+
+
+def named(segment: Segment) -> str:
+    """A segment for people, with its table where that is not the base."""
+    return printable(segment.name if segment.source is None else f"{segment.source}: {segment.name}")
+
+
+def _key(segment: Segment) -> tuple[str, str]:
+    return segment.source or "", segment.name

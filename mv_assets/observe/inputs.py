@@ -11,27 +11,41 @@ from mv_assets.state.model import SCHEMA_OF, CurrentInputs, Fingerprint, Inputs,
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.reach import next_end, source_end, sweep
-from mv_assets.views.view import View
+from mv_assets.views.view import View, Window
 
 _HOLDS = "; which buckets its rows belong to is not known, so the watermark stays: restore it, or delete it"
 
 
 @dataclass(frozen=True, slots=True)
 class BucketInputs:
-    """One bucket: its current, the places of its segments in the base's listing, and which can't be read."""
+    """One bucket: its current inputs, and which of its files can't be read.
+
+    `reached` has for each of the view's windows the places of its segments in that table's listing.
+    """
 
     bucket: int
     current: CurrentInputs
-    members: tuple[int, ...]
+    reached: tuple[tuple[int, ...], ...]
     errors: tuple[str, ...] = ()
+
+    @property
+    def has_files(self) -> bool:
+        return any(self.reached)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How far a source is known to reach, and the end of the bucket in which that lies, if it is closed."""
+    """How far the tables of a view reach.
+
+    `table` is the one that ends first, counted without what its window asks for beyond the bucket: that is
+    `source_end`. Its data really ends at `data_end`. `closed` is the end of the bucket in which `source_end`
+    lies, if that bucket is closed.
+    """
 
     source_end: int | None
     closed: int | None = None
+    table: str | None = None
+    data_end: int | None = None
 
     @property
     def cap(self) -> int | None:
@@ -39,66 +53,123 @@ class Ending:
         return rules.complete(self.source_end, self.closed)
 
 
-class ViewInputs:
-    """A view's inputs as they were listed."""
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One table's part in that."""
 
-    def __init__(self, view: View, base: Listing, dimensions: Mapping[str, Listing]) -> None:
+    window: Window
+    listing: Listing
+    data_end: int | None
+    source_end: int | None
+
+
+class ViewInputs:
+    """A view's inputs as they were listed: a listing for each of its windows, and one a dimension."""
+
+    def __init__(self, view: View, listings: Sequence[Listing], dimensions: Mapping[str, Listing]) -> None:
         self.view = view
-        self.base = base
+        self.listings = tuple(listings)
         self.dimensions = dimensions
+        self._windows = view.windows
         self._others = tuple(sorted(self._fingerprints()))
         self._errors = tuple(
             f"dimension {name}: {broken}"
             for name, listed in dimensions.items()
             for broken in listed.broken.values()
         )
-        self._broken = {at for at, name in enumerate(base.names) if name in base.broken}
-        self._listed = base.listed() if view.freezes else frozenset[str]()
+        self._broken = [
+            {at for at, name in enumerate(listing.names) if name in listing.broken}
+            for listing in self.listings
+        ]
+        self._pending = [
+            (window, listing.complete_through, _Stretches(listing.pending))
+            for window, listing in zip(self._windows, self.listings, strict=True)
+            if listing.pending
+        ]
+        self._listed = [listing.listed() for listing in self.listings] if view.freezes else []
+
+    @property
+    def base(self) -> Listing:
+        return self.listings[0]
 
     @property
     def version(self) -> str:
         """Says that all of these inputs are the same as at another time."""
-        return version_of(self.base.version, {name: d.version for name, d in self.dimensions.items()})
+        versions = [listing.version for listing in self.listings]
+        return version_of(versions, {name: d.version for name, d in self.dimensions.items()})
 
     def over(self, first: int, end: int) -> Iterator[BucketInputs]:
         """The buckets that overlap `[first, end)`, in order."""
-        pending = _Stretches(self.base.pending)
-        through = self.base.complete_through
-        closed = None if through is None else self.ending(self.base.at).closed
-        for reach in sweep(self.base, self.view.buckets, first, end):
-            stop = self.view.buckets.next(reach.bucket)
-            # What a view below has not got there is not late in a bucket that is closed: it is not there.
-            known = through + 1 if through is not None and stop == closed else stop
-            waits_for = pending.between(reach.bucket, known)
-            inputs = Inputs(reach.fingerprint, self.view.definition, self._others)
+        view, closed = self.view, self._closed()
+        sweeps = [
+            sweep(listing, view.buckets, first, end, window.before, window.after)
+            for window, listing in zip(self._windows, self.listings, strict=True)
+        ]
+        further = [window.table for window in self._windows[1:]]
+        for base, *others in zip(*sweeps, strict=True):
+            reached = (base.members, *(each.members for each in others))
+            inputs = Inputs(
+                base.fingerprint,
+                view.definition,
+                self._others,
+                tuple((name, each.fingerprint) for name, each in zip(further, others, strict=True)),
+            )
+            waits_for = self._waits_for(base.bucket, closed)
             current = CurrentInputs(inputs) if waits_for is None else CurrentInputs(None, waits_for)
-            yield BucketInputs(reach.bucket, current, reach.members, self._errors_among(reach.members))
+            yield BucketInputs(base.bucket, current, reached, self._errors_among(reached))
+
+    def waits_for(self, bucket: int) -> str | None:
+        """What of a view below has to be computed before a bucket can be."""
+        return self._waits_for(bucket, self._closed())
 
     def segments(self, seen: BucketInputs) -> list[Segment]:
-        return [self.base.segment(at) for at in seen.members]
-
-    def source_end(self, now: int) -> int | None:
-        return source_end(self.base, now)
+        """What a bucket is computed from, of each table."""
+        return [
+            segment if self.listings[0] is listing else replace(segment, source=listing.table)
+            for listing, places in zip(self.listings, seen.reached, strict=True)
+            for segment in map(listing.segment, places)
+        ]
 
     def ending(self, now: int) -> Ending:
-        """Where the source ends by now, and the buckets that are complete."""
-        end = self.source_end(now)
-        closes = self.view.declared.closes if self.base.ends_there else None
-        return Ending(end, rules.closed(self.view.buckets, end, closes, now))
+        """Where the data ends by now that buckets are waiting for, and which of them are complete."""
+        ends = [
+            self._end(*each, now) for each in zip(self._windows, self.listings, strict=True) if each[0].waits
+        ]
+        unknown = next((each for each in ends if each.source_end is None), None)
+        if unknown is not None:
+            return Ending(None, table=unknown.window.table)
+        first = min(ends, key=lambda each: each.source_end or 0)
+        buckets = self.view.buckets
+        # A table that has all of that bucket has no say in whether it is closed.
+        last = buckets.next(buckets.floor(first.source_end or 0)) - 1
+        stops = [each for each in ends if (each.source_end or 0) < last]
+        closes = self.view.closes if all(each.listing.ends_there for each in stops) else None
+        closed = rules.closed(buckets, first.source_end, closes, now)
+        return Ending(first.source_end, closed, first.window.table, first.data_end)
+
+    def _end(self, window: Window, listing: Listing, now: int) -> _End:
+        data_end = source_end(listing, now)
+        shifted = None if data_end is None else self.view.buckets.shifted(data_end + 1, -window.after) - 1
+        return _End(window, listing, data_end, shifted)
 
     def recheck_at(self, now: int) -> int | None:
         """The time from which the same listings may mean something else."""
         rechecks = [
             listed.recheck_at + listed.behind(now)
-            for listed in (self.base, *self.dimensions.values())
+            for listed in (*self.listings, *self.dimensions.values())
             if listed.recheck_at is not None
         ]
-        begins = next_end(self.base, now)
-        return min(rechecks if begins is None else [begins, *rechecks], default=None)
+        begins = [begin for listing in self.listings if (begin := next_end(listing, now)) is not None]
+        return min([*begins, *rechecks], default=None)
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether a file that can't be used may hold rows of any bucket."""
+        return any(listing.unplaced for listing in self.listings)
 
     def broken(self) -> list[tuple[str, Broken]]:
         """Every file that can't be used, with its table."""
-        tables = [self.base, *self.dimensions.values()]
+        tables = [*self.listings, *self.dimensions.values()]
         return [(table.table, broken) for table in tables for broken in table.broken.values()]
 
     def unusable(self) -> list[tuple[Broken, str]]:
@@ -111,45 +182,81 @@ class ViewInputs:
 
         A file that moved out of the bucket is not gone: it was changed.
         """
-        if seen.current.inputs is None:
+        inputs = seen.current.inputs
+        if inputs is None:
             return seen
-        missing = tuple(sorted(s.name for s in recorded if s.name not in self._listed))
-        rest = fingerprint(s for s in recorded if s.name in self._listed)
-        equal = bool(missing) and rest == seen.current.inputs.base
-        return replace(seen, current=replace(seen.current, missing=missing, rest_equal=equal))
+        missing, equal = list[str](), True
+        for window, listed, now in zip(self._windows, self._listed, inputs.windows, strict=True):
+            source = None if window is self._windows[0] else window.table
+            mine = [segment for segment in recorded if segment.source == source]
+            missing += sorted(segment.name for segment in mine if segment.name not in listed)
+            equal &= fingerprint(segment for segment in mine if segment.name in listed) == now
+        current = replace(seen.current, missing=tuple(missing), rest_equal=bool(missing) and equal)
+        return replace(seen, current=current)
+
+    def changed(self, seen: BucketInputs, now: int) -> list[int]:
+        """When the files of a bucket's windows last changed, by our clock."""
+        return [
+            listing.changed[at] + listing.behind(now)
+            for listing, places in zip(self.listings, seen.reached, strict=True)
+            for at in places
+        ]
 
     def dimensions_changed(self, now: int, within: int) -> tuple[int, ...]:
         """When files of the dimensions changed, as far as that is not longer ago."""
         times = {t + listed.behind(now) for listed in self.dimensions.values() for t in listed.changed}
         return tuple(time for time in times if time > now - within)
 
-    def _errors_among(self, members: Sequence[int]) -> tuple[str, ...]:
-        if not self._broken:
+    def _closed(self) -> int | None:
+        """The end of the bucket that the clock has closed, if that matters to what is waited for."""
+        return self.ending(self.base.at).closed if self._pending else None
+
+    def _waits_for(self, bucket: int, closed: int | None) -> str | None:
+        for window, through, pending in self._pending:
+            begin, stop = self.view.buckets.window(bucket, window.before, window.after)
+            # What a view below never had there is not late in a bucket that is closed, nor where nobody waits
+            # for it: it is not there.
+            known = not window.waits or self.view.buckets.next(bucket) == closed
+            found = pending.between(begin, stop, vacant_through=through if known else None)
+            if found is not None:
+                return found
+        return None
+
+    def _errors_among(self, reached: Sequence[Sequence[int]]) -> tuple[str, ...]:
+        if not any(self._broken):
             return self._errors
-        broken = (self.base.broken[self.base.names[at]] for at in members if at in self._broken)
-        return (*map(str, broken), *self._errors)
+        found = []
+        for listing, places, broken in zip(self.listings, reached, self._broken, strict=True):
+            of = "" if listing is self.base else f"{listing.table}: "
+            found += [f"{of}{listing.broken[listing.names[at]]}" for at in places if at in broken]
+        return (*found, *self._errors)
 
     def _fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
         for name, listed in self.dimensions.items():
             yield name, fingerprint(listed.segments())
-        for listed in (self.base, *self.dimensions.values()):
-            schema = _schema(listed, self.view.sql.mentioned.get(listed.table, frozenset()))
+        for listed in (*self.listings, *self.dimensions.values()):
+            body = self.view.body
+            mentioned = None if body.reads_all else body.mentioned.get(listed.table, frozenset())
+            schema = _schema(listed, mentioned)
             if schema is not None:
                 yield f"{SCHEMA_OF}{listed.table}", schema
 
 
-def version_of(base: str, dimensions: Mapping[str, str]) -> str:
-    """One version for all inputs of a view."""
-    return f"{hashed(repr((base, sorted(dimensions.items()))))}"
+def version_of(versions: Sequence[str], dimensions: Mapping[str, str]) -> str:
+    """One version for all inputs of a view: of its tables with a time in order, and of its dimensions."""
+    return f"{hashed(repr((*versions, sorted(dimensions.items()))))}"
 
 
-def _schema(listed: Listing, mentioned: frozenset[str]) -> Fingerprint | None:
-    """Where the table decides what its files' columns mean, that is an input as good as any file."""
+def _schema(listed: Listing, mentioned: frozenset[str] | None) -> Fingerprint | None:
+    """Where the table decides what its files' columns mean, that is an input as good as any file.
+
+    None are all columns.
+    """
     details = listed.details
     columns = [
         (f"{name}:{kind}:{details.physical_names.get(name)}", details.field_ids.get(name, 0))
         for name, kind in listed.schema.items()
-        if name.lower() in mentioned
+        if mentioned is None or name.lower() in mentioned
     ]
     return fingerprint_of(columns) if columns else None
 
@@ -161,10 +268,13 @@ class _Stretches:
         self._pending = pending
         self._starts = [stretch.start_ms for stretch in pending]
 
-    def between(self, start: int, end: int) -> str | None:
-        """What `[start, end)` waits for."""
-        at = max(bisect_right(self._starts, start) - 1, 0)
-        for stretch in self._pending[at : at + 2]:
-            if stretch.start_ms < end and stretch.end_ms > start:
+    def between(self, start: int, end: int, *, vacant_through: int | None = None) -> str | None:
+        """What `[start, end)` waits for; not for what is vacant after a time, if that is given."""
+        for at in range(max(bisect_right(self._starts, start) - 1, 0), len(self._pending)):
+            stretch = self._pending[at]
+            if stretch.start_ms >= end:
+                return None
+            empty = stretch.vacant and vacant_through is not None and stretch.start_ms > vacant_through
+            if stretch.end_ms > start and not empty:
                 return stretch.why
         return None

@@ -1,29 +1,36 @@
-"""Where a look's findings go: into the partition map, or, for plans that write nothing, into a copy of it."""
+"""Where a look's findings go: into the partition map, or, for plans that write nothing, into a copy of it.
+
+What the looks of one round know of the maps is there too: views are the tables of others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mv_assets.errors import MvError, UnknownView
+from mv_assets.errors import MvError
 from mv_assets.observe import consistency
+from mv_assets.observe.present import ok
 from mv_assets.state import rules
+from mv_assets.state.errors import UnknownView
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Declaration, Doing, Look, Pulse, Segment, Snapshot
+from mv_assets.state.model import Declaration, Doing, Look, MapSummary, Segment, Snapshot
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
+from mv_assets.tables import upstream
+from mv_assets.tables.listing import Listing
 
 
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:
+    def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:
         """Of the views that are known, what tells whether anything is to be done."""
         ...
 
-    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:
+    def declare(self, view: Declaration, known: MapSummary | None) -> MapSummary:
         """Put the declaration in force, unless what is known of the view says that it is.
 
         Raises:
@@ -60,14 +67,14 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
-    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:
-        return self._store.pulses(views)
+    def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:
+        return self._store.summaries(views)
 
-    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:
+    def declare(self, view: Declaration, known: MapSummary | None) -> MapSummary:
         if known is not None and rules.in_force(known.header, view):
             return known
         self._manager.declare(view)
-        return self._store.pulse(view.view)
+        return self._store.summary(view.view)
 
     def snapshot(self, view: str) -> Snapshot:
         return self._store.snapshot(view)
@@ -95,13 +102,13 @@ class ImaginedMaps:
         self._store = store
         self._maps: dict[str, Snapshot] = {}
 
-    def pulses(self, views: Iterable[str]) -> Mapping[str, Pulse]:  # noqa: ARG002 - the maps tell
+    def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:  # noqa: ARG002 - the maps tell
         return {}
 
-    def declare(self, view: Declaration, known: Pulse | None) -> Pulse:  # noqa: ARG002 - as above
+    def declare(self, view: Declaration, known: MapSummary | None) -> MapSummary:  # noqa: ARG002 - as above
         imagined = self._declared(view)
         self._maps[view.view] = imagined
-        return Pulse(imagined.header, imagined.look)
+        return MapSummary(imagined.header, imagined.look)
 
     def snapshot(self, view: str) -> Snapshot:
         return self._maps[view]
@@ -140,3 +147,54 @@ class ImaginedMaps:
 
 def _new(view: Declaration) -> Snapshot:
     return Snapshot(rules.start_view(view), {}, {}, None)
+
+
+class RoundMaps:
+    """The maps in one round, as its looks have left them so far; and views as tables by them."""
+
+    def __init__(self, maps: Maps, clock: Callable[[], int]) -> None:
+        self._maps = maps
+        self._clock = clock
+        self._summaries: dict[str, MapSummary | MvError] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+
+    def note(self, view: str, found: MapSummary | MvError) -> None:
+        """Know the map of a view that was declared, or why it could not be."""
+        self._summaries[view] = found
+
+    def is_declared(self, view: str) -> bool:
+        return isinstance(self._summaries.get(view), MapSummary)
+
+    def summary(self, view: str) -> MapSummary:
+        return ok(self._summaries[view])
+
+    def snapshot(self, view: str) -> Snapshot:
+        self.summary(view)
+        if view not in self._snapshots:
+            self._snapshots[view] = self._maps.snapshot(view)
+        return self._snapshots[view]
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Have the map of a view be another from now on."""
+        self._snapshots[snapshot.header.view] = snapshot
+
+    def version(self, name: str) -> str:
+        known = self._snapshots.get(name) or self.summary(name)
+        return upstream.version_of(known.header)
+
+    def listing(self, name: str) -> Listing:
+        return upstream.listing_of(self.snapshot(name), self._clock())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredViews:
+    """Views as tables, by their maps as they are stored at the moment."""
+
+    store: Store
+    clock: Callable[[], int]
+
+    def version(self, name: str) -> str:
+        return upstream.version_of(self.store.summary(name).header)
+
+    def listing(self, name: str) -> Listing:
+        return upstream.listing_of(self.store.snapshot(name), self.clock())

@@ -10,7 +10,7 @@ from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
-from mv_assets.state.model import Header, Pulse, Snapshot
+from mv_assets.state.model import Header, MapSummary, Snapshot
 from mv_assets.views.view import View
 
 
@@ -35,6 +35,8 @@ class Unchanged:
     now: int
     # Files that can't be used.
     broken: tuple[str, ...] = ()
+    # Of several tables, the one that W waits for.
+    ends_first: str | None = None
 
     @property
     def at_rest(self) -> bool:
@@ -43,6 +45,13 @@ class Unchanged:
     @property
     def source_end(self) -> int | None:
         return self.header.source_end
+
+    @property
+    def held_by(self) -> tuple[str, int | None]:
+        """The table that W waits for, and where its data ends."""
+        table, end = self.ends_first or self.view.declared.base.table, self.header.source_end
+        after = next(window.after for window in self.view.windows if window.table == table)
+        return table, None if end is None else self.header.buckets.shifted(end + 1, after) - 1
 
     @property
     def wrong(self) -> Wrong:
@@ -81,10 +90,15 @@ class Observation:
         return self.ending.source_end
 
     @property
+    def held_by(self) -> tuple[str, int | None]:
+        """The table that W waits for, and where its data ends."""
+        return self.ending.table or self.view.declared.base.table, self.ending.data_end
+
+    @property
     def at_rest(self) -> bool:
         """Whether no bucket waits to be computed."""
         look = self.snapshot.look
-        return look is not None and look.unserved is None
+        return look is not None and look.oldest_waiting is None
 
     @property
     def wrong(self) -> Wrong:
@@ -109,11 +123,15 @@ def cutoff(limits: Limits, cap: int | None, now: int) -> int | None:
     return None if cap is None else min(now - limits.buffer, cap)
 
 
-def nothing_due(pulse: Pulse, limits: Limits, now: int) -> bool:
+def nothing_due(summary: MapSummary, limits: Limits, now: int) -> bool:
     """Whether the map, unchanged since its last look, and the clock say that a plan would be empty."""
-    header = pulse.header
-    if pulse.look is None or pulse.look.rest is None or rules.closes_now(header, limits.closes, now):
+    header = summary.header
+    if (
+        summary.look is None
+        or summary.look.first_vacant is None
+        or rules.closes_now(header, limits.closes, now)
+    ):
         return False
     closed = rules.closed(header.buckets, header.source_end, limits.closes, now)
     latest = cutoff(limits, rules.complete(header.source_end, closed), now)
-    return latest is None or header.buckets.next(pulse.look.rest.vacant) > latest
+    return latest is None or header.buckets.next(summary.look.first_vacant) > latest

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from mv_assets.observe.difference import named
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.maps import StoredViews
+from mv_assets.observe.present import Present, Tables
 from mv_assets.state.model import SecondLook
 from mv_assets.state.store import Store
-from mv_assets.tables import upstream
-from mv_assets.tables.listing import Listing, Table, relisted, replaced
+from mv_assets.tables.listing import Table, replaced
 
 
 class SecondLooks:
@@ -29,7 +31,7 @@ class SecondLooks:
         self._last = before
         self._tables = tables
         self._store = store
-        self._clock = clock
+        self._views = StoredViews(store, clock)
 
     def look(self, seen: Mapping[int, BucketInputs]) -> SecondLook:
         """ViewInputs of some buckets, and which file of which changed."""
@@ -38,7 +40,7 @@ class SecondLooks:
             first, end = min(seen), self._view.buckets.next(max(seen))
             found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
         if self._view.freezes:
-            # A peer may have committed since, from files that are gone: that they are missing is news.
+            # A peer may have committed since, from files that are gone: so look which of them are missing.
             recorded = self._store.recorded(self._view.name, found)
             found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
         changed = {} if now is self._before else dict(self._changed(now, seen))
@@ -46,31 +48,25 @@ class SecondLooks:
 
     def _now(self) -> ViewInputs:
         """The inputs now; those of the last look if nothing at all has changed since."""
-        last = self._last
-        base = self._listing(last.base)
-        dimensions = {name: self._listing(listed) for name, listed in last.dimensions.items()}
-        if base is not last.base or any(dimensions[name] is not last.dimensions[name] for name in dimensions):
-            self._last = ViewInputs(self._view, base, dimensions)
+        self._last = Present(Tables(self._tables), self._views).again(self._last)
         return self._last
-
-    def _listing(self, last: Listing) -> Listing:
-        name = last.table
-        if name not in self._tables:
-            if upstream.version_of(self._store.pulse(name).header) == last.version:
-                return last
-            return upstream.listing_of(self._store.snapshot(name), self._clock())
-        return relisted(self._tables[name], last)
 
     def _changed(self, now: ViewInputs, seen: Mapping[int, BucketInputs]) -> Iterator[tuple[int, str]]:
         """Buckets of which a file that was read is not the listed one any more."""
-        gone = replaced(self._before.base, now.base)
+        gone = [replaced(*each) for each in zip(self._before.listings, now.listings, strict=True)]
         joined = [
             f"dimension {name}: {file}"
             for name, listed in self._before.dimensions.items()
             for file in sorted(replaced(listed, now.dimensions[name]))
         ]
-        names = self._before.base.names
         for bucket, each in seen.items():
-            lost = [names[at] for at in each.members if names[at] in gone] if gone else []
+            lost = [
+                named(segment)
+                for segment in (self._before.segments(each) if any(gone) else ())
+                if segment.name in gone[self._place(segment.source)]
+            ]
             if lost or joined:
                 yield bucket, [*lost, *joined][0]
+
+    def _place(self, source: str | None) -> int:
+        return 0 if source is None else self._view.declared.timed.index(source)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import ParamSpec, TypeVar
+from functools import partial
 
 from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
 from mv_assets.observe import consistency
 from mv_assets.observe.additions import Addition
-from mv_assets.observe.inputs import BucketInputs, ViewInputs, version_of
-from mv_assets.observe.maps import ImaginedMaps, Maps
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.maps import ImaginedMaps, Maps, RoundMaps
 from mv_assets.observe.observation import (
     Limits,
     Observation,
@@ -19,19 +19,15 @@ from mv_assets.observe.observation import (
     horizon,
     nothing_due,
 )
+from mv_assets.observe.present import Present, Tables, ok, tried
+from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.state import health, rules
-from mv_assets.state.model import Pulse, Snapshot, State
+from mv_assets.state.model import MapSummary, Snapshot, State
 from mv_assets.state.store import Store
-from mv_assets.tables import upstream
-from mv_assets.tables.listing import Glance, Listing, Progress, Table, unobserved
+from mv_assets.tables.listing import Listing, Table, TableVersion
 from mv_assets.views.bounds import check_start
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
-
-T = TypeVar("T")
-P = ParamSpec("P")
-# The progress of a listing, by the table's name.
-Observer = Callable[[str], Progress]
 
 
 class Watch:
@@ -43,17 +39,14 @@ class Watch:
         tables: Mapping[str, Table],
         maps: Maps,
         clock: Callable[[], int],
-        observer: Observer = lambda _table: unobserved,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._catalog = catalog
         self._tables = tables
         self._maps = maps
         self._clock = clock
-        self._observer = observer
-        self._pulses: dict[str, Pulse | MvError] = {}
-        self._snapshots: dict[str, Snapshot] = {}
-        self._glances: dict[str, Glance | MvError] = {}
-        self._listings: dict[str, Listing | MvError] = {}
+        self._progress = progress
+        self._begin()
 
     def round(
         self,
@@ -67,16 +60,15 @@ class Watch:
         With `whole`, tables are listed even if nothing changed. Buckets that a person has `named`, by view,
         are planned even if they are not due.
         """
-        for cache in (self._pulses, self._snapshots, self._glances, self._listings):
-            cache.clear()
+        self._begin()
         views = self._catalog.with_upstream(names)
         # Maps before tables: a difference is then one that the table had later than the map.
-        known = _tried(self._maps.pulses, [view.name for view in views])
+        known = tried(self._maps.summaries, [view.name for view in views])
         for view in views:
-            self._pulses[view.name] = _tried(self._declared, view, known)
+            self._round_maps.note(view.name, tried(self._declared, view, known))
         asked = named or {}
         found = {
-            view.name: _tried(self._observe, view, asked.get(view.name, frozenset()), whole=whole)
+            view.name: tried(self._observe, view, asked.get(view.name, frozenset()), whole=whole)
             for view in views
         }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
@@ -84,28 +76,31 @@ class Watch:
         self._maps.end_round(looks, rest)
         return found
 
-    def _declared(self, view: View, known: Mapping[str, Pulse] | MvError) -> Pulse:
+    def _begin(self) -> None:
+        """Forget the last round."""
+        self._round_maps = RoundMaps(self._maps, self._clock)
+        self._present = Present(Tables(self._tables, self._listed), self._round_maps)
+
+    def _declared(self, view: View, known: Mapping[str, MapSummary] | MvError) -> MapSummary:
         check_start(view, view.declared.start, self._clock())
-        return self._maps.declare(view.declaration, _ok(known).get(view.name))
+        return self._maps.declare(view.declaration, ok(known).get(view.name))
 
     def _observe(self, view: View, named: frozenset[int], *, whole: bool) -> Observed:
-        pulse, limits, now = _ok(self._pulses[view.name]), self._limits(view), self._clock()
-        base_version = self._version(view.declared.base)
-        version = version_of(base_version, {name: self._version(name) for name in view.declared.dimensions})
-        idle = rules.idle(pulse.look, version, pulse.header.version, now)
-        if idle and not whole and not named and nothing_due(pulse, limits, now):
-            return Unchanged(view, pulse.header, limits, now, health.broken(pulse))
+        summary, limits, now = self._round_maps.summary(view.name), self._limits(view), self._clock()
+        version = self._present.version_of(view)
+        idle = rules.idle(summary.look, version, summary.header.version, now)
+        if idle and not whole and not named and nothing_due(summary, limits, now):
+            ends_first = None if summary.look is None else summary.look.ends_first
+            return Unchanged(view, summary.header, limits, now, health.broken(summary), ends_first)
         # Before the map: an attempt that ends in between is then seen by what it committed.
         alive = self._maps.alive(view.name)
-        snapshot = self._snapshot(view.name)
-        dimensions = {name: self._listing(name) for name in view.declared.dimensions}
-        base = self._listing(view.declared.base)
-        view_inputs = ViewInputs(view, base, dimensions)
+        snapshot = self._round_maps.snapshot(view.name)
+        view_inputs = self._present.inputs(view)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
         seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
-        snapshot = health.looked(self._look(view, snapshot, pulse.header.version, view_inputs, seen, now))
-        self._snapshots[view.name] = snapshot
+        snapshot = health.looked(self._look(view, snapshot, summary.header.version, view_inputs, seen, now))
+        self._round_maps.put(snapshot)
         if view.freezes:
             seen = self._with_recorded(view, snapshot, view_inputs, seen)
         return Observation(
@@ -132,7 +127,7 @@ class Watch:
         seen: Mapping[int, BucketInputs],
         now: int,
     ) -> Snapshot:
-        found = consistency.differing(snapshot, seen.values(), as_of)
+        found = consistency.differing(snapshot, seen.values(), as_of, freezes=view.freezes)
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
         look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
@@ -150,7 +145,7 @@ class Watch:
     def _additions(
         self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, seen: Mapping[int, BucketInputs]
     ) -> dict[int, Addition]:
-        table = self._catalog.tables.get(view.declared.base)
+        table = self._catalog.tables.get(view.declared.base.table)
         if view.merging is None or getattr(table, "reader", "files") != "files":
             return {}
         recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen, view_inputs.base))
@@ -163,41 +158,17 @@ class Watch:
     def _limits(self, view: View) -> Limits:
         declared, tables = view.declared, self._catalog.tables
         # A view as base has nothing to settle; a dimension that it is joined with may have.
-        used = [tables[name] for name in (declared.base, *declared.dimensions) if name in tables]
+        used = [tables[name] for name in declared.reads if name in tables]
         return Limits(
             declared.max_buckets_per_run,
-            declared.buffer,
+            view.buffer,
             settle=max((table.settle for table in used), default=0),
             settle_at_most=max((table.settle_at_most for table in used), default=0),
-            closes=declared.closes,
+            closes=view.closes,
         )
 
-    def _version(self, name: str) -> str:
-        if name not in self._pulses:
-            return self._glance(name).version
-        header = self._snapshots[name].header if name in self._snapshots else _ok(self._pulses[name]).header
-        return upstream.version_of(header)
-
-    def _snapshot(self, name: str) -> Snapshot:
-        _ok(self._pulses[name])
-        if name not in self._snapshots:
-            self._snapshots[name] = self._maps.snapshot(name)
-        return self._snapshots[name]
-
-    def _glance(self, name: str) -> Glance:
-        if name not in self._glances:
-            self._glances[name] = _tried(self._tables[name].glance)
-        return _ok(self._glances[name])
-
-    def _listing(self, name: str) -> Listing:
-        if name in self._pulses:
-            return upstream.listing_of(self._snapshot(name), self._clock())
-        if name not in self._listings:
-            self._listings[name] = _tried(self._list, name)
-        return _ok(self._listings[name])
-
-    def _list(self, name: str) -> Listing:
-        listing = self._glance(name).listing(self._observer(name))
+    def _listed(self, name: str, version: TableVersion) -> Listing:
+        listing = version.listing(partial(self._progress.reading, name))
         if listing.unplaced:
             self._place_broken(listing)
         return listing
@@ -205,11 +176,12 @@ class Watch:
     def _place_broken(self, listing: Listing) -> None:
         """A broken file of unknown range may once have been read for a view: then that is its range."""
         unplaced = {broken.name: broken for broken in listing.unplaced}
-        views = [view.name for view in self._catalog.views.values() if view.declared.base == listing.table]
+        views = [view for view in self._catalog.views.values() if listing.table in view.declared.timed]
         ranges: dict[str, tuple[int, int]] = {}
-        for view in (name for name in views if isinstance(self._pulses.get(name), Pulse)):
-            recorded = self._maps.recorded(view, self._snapshot(view).rows)
-            for each in (segment for segments in recorded.values() for segment in segments):
+        for view in (each for each in views if self._round_maps.is_declared(each.name)):
+            recorded = self._maps.recorded(view.name, self._round_maps.snapshot(view.name).rows)
+            source = None if view.declared.base.table == listing.table else listing.table
+            for each in (s for segments in recorded.values() for s in segments if s.source == source):
                 start, end = ranges.get(each.name, (each.start_ms, each.end_ms))
                 ranges[each.name] = min(start, each.start_ms), max(end, each.end_ms)
         for name in unplaced.keys() & ranges.keys():
@@ -225,14 +197,14 @@ class ImaginedWatch(Watch):
         tables: Mapping[str, Table],
         store: Store | None,
         clock: Callable[[], int],
-        observer: Observer = lambda _table: unobserved,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._copies = ImaginedMaps(store)
-        super().__init__(catalog, tables, self._copies, clock, observer)
+        super().__init__(catalog, tables, self._copies, clock, progress)
 
     def again(self, view: View) -> Observed | MvError:
         """What there is now of one view of the round, if the maps below it are others; nothing is listed."""
-        return _tried(self._observe, view, frozenset(), whole=True)
+        return tried(self._observe, view, frozenset(), whole=True)
 
     def map_of(self, view: str) -> Snapshot:
         return self._copies.snapshot(view)
@@ -240,17 +212,4 @@ class ImaginedWatch(Watch):
     def imagine(self, snapshot: Snapshot) -> None:
         """Have the map of a view be another from now on."""
         self._copies.imagine(snapshot)
-        self._snapshots[snapshot.header.view] = snapshot
-
-
-def _tried(step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | MvError:
-    try:
-        return step(*given, **named)
-    except MvError as error:
-        return error
-
-
-def _ok(found: T | MvError) -> T:
-    if isinstance(found, MvError):
-        raise found
-    return found
+        self._round_maps.put(snapshot)

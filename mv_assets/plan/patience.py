@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from mv_assets.observe.observation import Limits
 from mv_assets.plan.planner import Waiting
+from mv_assets.progress import NO_PROGRESS, Progress
+
+# So long it sleeps at once: whoever watches should see that it lives.
+_AT_ONCE_MS = 240_000
 
 
 class Patience:
     """Gives files the little time they need to settle; those that have not by then never will."""
 
-    def __init__(self, clock: Callable[[], int], sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], int],
+        progress: Progress = NO_PROGRESS,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
         self._clock = clock
-        self._sleep = sleep
+        self._sleep = sleep or time.sleep
+        self._progress = progress
         self._most = 0
         self._since: int | None = None
 
@@ -29,5 +40,10 @@ class Patience:
         if not until or now - self._since > self._most:
             return False
         # Not longer, however far the clock was set back meanwhile.
-        self._sleep(min(max(min(until) - now, 0), self._most) / 1_000)
+        left = min(max(min(until) - now, 0), self._most)
+        while left > 0:
+            self._progress.waits(left)
+            part = min(left, _AT_ONCE_MS)
+            self._sleep(part / 1_000)
+            left -= part
         return True

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.observe import additions as merging
 from mv_assets.observe.additions import Addition
-from mv_assets.observe.inputs import BucketInputs
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.observation import Observation, Observed, Unchanged, cutoff
 from mv_assets.state import rules
 from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Snapshot
-from mv_assets.state.rules import Due, Standing
-from mv_assets.tables.listing import Listing
+from mv_assets.state.rules import Due, RetryState
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +89,25 @@ class Plan:
 
 def not_due(found: Observed, bucket: int) -> str:
     """Why a bucket that has no row is not to be computed now."""
-    header, limits, now = found.header, found.limits, found.now
-    base, source_end = found.view.declared.base, found.source_end
+    header, limits, now, source_end = found.header, found.limits, found.now, found.source_end
     end = header.buckets.next(bucket)
     if bucket < header.start:
         start = header.buckets.key(header.start)
         return f"it lies before the view's coverage, which starts at {start}; `mark --extend` adds it"
     if end > now - limits.buffer:
         return f"it ends at {iso(end)}, and is computed {duration(limits.buffer)} later"
-    known = "nothing" if source_end is None else f"data up to {iso(source_end)}"
+    table, data_end = found.held_by
+    known = f"{table} is known to have {'nothing' if data_end is None else f'data up to {iso(data_end)}'}"
+    window = next((each for each in found.view.windows if each.table == table), None)
+    if window is not None and window.after:
+        known += f", of which the bucket reads up to {iso(header.buckets.shifted(end, window.after))}"
     if source_end is not None and bucket <= source_end < end:
         closes_at = rules.closes_at(header.buckets, source_end, limits.closes)
         if closes_at is not None and now < closes_at:
-            return (
-                f"it ends at {iso(end)}, {base} is known to have {known}, and it is due at {iso(closes_at)}"
-            )
+            return f"it ends at {iso(end)}, {known}, and it is due at {iso(closes_at)}"
         if limits.closes is None:
             known += "; the view's `closes` would have it due by the clock"
-    return f"it ends at {iso(end)}, and {base} is known to have {known}"
+    return f"it ends at {iso(end)}, and {known}"
 
 
 def plan(found: Observed) -> Plan:
@@ -143,7 +143,7 @@ class _Ready:
 
     due: Due
     planned: Planned
-    members: tuple[int, ...]
+    reached: tuple[tuple[int, ...], ...]
     reason: str
     alone: bool
 
@@ -167,17 +167,17 @@ def _decide(observation: Observation, seen: BucketInputs) -> _Ready | Waiting | 
         return _Ready(due, planned, (), "inputs turned out equal", alone=False)
     record = observation.snapshot.attempts.get(bucket)
     alive = record is not None and record.generation in observation.alive
-    standing = rules.standing(record, planned.inputs, alive=alive, now=observation.now)
-    if record is not None and standing in (Standing.IN_FLIGHT, Standing.BACKING_OFF):
-        failed = standing is Standing.BACKING_OFF and record.last_error is not None
-        return Waiting(bucket, _held_back(record, standing), failed=failed)
+    retry_state = rules.retry_state(record, planned.inputs, alive=alive, now=observation.now)
+    if record is not None and retry_state in (RetryState.IN_FLIGHT, RetryState.BACKING_OFF):
+        failed = retry_state is RetryState.BACKING_OFF and record.last_error is not None
+        return Waiting(bucket, _held_back(record, retry_state), failed=failed)
     settled = _settled_at(observation, row, seen)
     if settled > observation.now:
         return Waiting(bucket, "its files are still arriving", settled)
     if seen.errors:
         return Failing(planned, "; ".join(seen.errors))
-    members = () if due is Due.DELETE else seen.members
-    return _Ready(due, planned, members, _reason(row, header), alone=standing is Standing.ALONE)
+    reached = () if due is Due.DELETE else seen.reached
+    return _Ready(due, planned, reached, _reason(row, header), alone=retry_state is RetryState.ALONE)
 
 
 def _hindrance(observation: Observation, seen: BucketInputs) -> str | None:
@@ -186,18 +186,16 @@ def _hindrance(observation: Observation, seen: BucketInputs) -> str | None:
         return "it lies in the future"
     if seen.current.inputs is None:
         return _waits_for(seen)
-    if seen.members:
+    if seen.has_files:
         return None
-    base, why = observation.view_inputs.base.table, not_due(observation, seen.bucket)
-    return f"{base} has no rows of it yet: {why}"
+    tables, why = " and ".join(observation.view.declared.timed), not_due(observation, seen.bucket)
+    return f"{tables} {'has' if len(seen.reached) == 1 else 'have'} no rows of it yet: {why}"
 
 
 def _settled_at(observation: Observation, row: PartitionRow | None, seen: BucketInputs) -> int:
     """When the bucket's files will have been quiet for long enough; not later than if they never rest."""
     now, limits, buckets = observation.now, observation.limits, observation.snapshot.header.buckets
-    base = observation.view_inputs.base
-    ahead = base.behind(now)
-    changed = [*(base.changed[at] + ahead for at in seen.members), *observation.dimensions_changed]
+    changed = [*observation.view_inputs.changed(seen, now), *observation.dimensions_changed]
     # A clock that runs ahead of ours must not hold a bucket until we reach it.
     recent = [time for time in changed if abs(now - time) < limits.settle]
     if not recent:
@@ -216,7 +214,7 @@ def _waiting_since(snapshot: Snapshot, row: PartitionRow | None, bucket: int, no
 
     So have all whose rows have not changed after that one's: when that is computed, all that wait then.
     """
-    oldest = None if snapshot.look is None else snapshot.look.unserved
+    oldest = None if snapshot.look is None else snapshot.look.oldest_waiting
     if oldest is None:
         return now
     theirs = snapshot.rows.get(oldest.bucket)
@@ -229,12 +227,10 @@ def _waiting_since(snapshot: Snapshot, row: PartitionRow | None, bucket: int, no
 def _works(observation: Observation, ready: Sequence[_Ready], most: int) -> Iterator[Work]:
     known = observation.additions
     for run in _runs(ready, observation.snapshot.header.buckets, most):
-        members = {each.planned.bucket: each.members for each in run}
-        additions = {bucket: known[bucket] for bucket in members if bucket in known}
-        size, whole = (
-            to_read(observation.view_inputs.base, members, additions),
-            to_read(observation.view_inputs.base, members),
-        )
+        reached = {each.planned.bucket: each.reached for each in run if each.reached}
+        additions = {bucket: known[bucket] for bucket in reached if bucket in known}
+        inputs = observation.view_inputs
+        size, whole = to_read(inputs, reached, additions), to_read(inputs, reached)
         if whole - size < merging.WORTH:
             size, additions = whole, {}
         reasons = dict.fromkeys(each.reason for each in run)
@@ -245,12 +241,24 @@ def _works(observation: Observation, ready: Sequence[_Ready], most: int) -> Iter
 
 
 def to_read(
-    base: Listing, members: Mapping[int, Sequence[int]], additions: Mapping[int, Addition] | None = None
+    inputs: ViewInputs,
+    reached: Mapping[int, Sequence[Sequence[int]]],
+    additions: Mapping[int, Addition] | None = None,
 ) -> int:
     """The bytes to read for buckets, of files each counted once however many need it."""
-    merged = {bucket: each for bucket, each in (additions or {}).items() if bucket in members}
-    needed = {at for b, files in members.items() for at in (merged[b].added if b in merged else files)}
-    return sum(base.sizes[at] for at in needed) + sum(each.stored for each in merged.values())
+    merged = {bucket: each for bucket, each in (additions or {}).items() if bucket in reached}
+    read = {**reached, **{bucket: [each.added] for bucket, each in merged.items()}}
+    return sum(sizes(inputs, read).values()) + sum(each.stored for each in merged.values())
+
+
+def sizes(inputs: ViewInputs, reached: Mapping[int, Sequence[Sequence[int]]]) -> dict[str, int]:
+    """The bytes of the files that buckets need of each table."""
+    return {
+        listing.table: sum(
+            listing.sizes[at] for at in {at for each in reached.values() for at in each[place]}
+        )
+        for place, listing in enumerate(inputs.listings)
+    }
 
 
 def _runs(ready: Iterable[_Ready], buckets: Buckets, most: int) -> Iterator[list[_Ready]]:
@@ -288,8 +296,8 @@ def _waits_for(seen: BucketInputs) -> str:
     return f"waits for {seen.current.waiting_for}"
 
 
-def _held_back(record: AttemptRecord, standing: Standing) -> str:
-    if standing is Standing.IN_FLIGHT:
+def _held_back(record: AttemptRecord, retry_state: RetryState) -> str:
+    if retry_state is RetryState.IN_FLIGHT:
         return f"in flight: {record.generation}"
     until = "" if record.retry_after is None else f" until {iso(record.retry_after)}"
     error = "" if record.last_error is None else f": {record.last_error}"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mv_assets.errors import BucketError, HasDependants, OutOfCoverage
+from mv_assets.errors import BucketError, Refused
+from mv_assets.state.errors import OutOfCoverage
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.store import Store
 from mv_assets.views.bounds import check_extension, check_range, check_start
 from mv_assets.views.catalog import Catalog
+from mv_assets.views.errors import HasDependants
 from mv_assets.views.view import View
+
+_ENDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,25 @@ def between(view: View, first: str | None, last: str | None, now: int) -> list[i
         raise BucketError(f"bucket {key(end)} lies in the future; name one that has begun")
     check_range(view, start, view.buckets.next(end))
     return list(view.buckets.between(start, view.buckets.next(end)))
+
+
+def named(
+    view: View, keys: str | tuple[str, str] | None, now: int, *, extend: bool = False
+) -> list[int] | None:
+    """The buckets that a person named: one, or the first and the last; None, the whole view, without any.
+
+    Raises:
+        BucketError: as `between`.
+        Refused: coverage is to be extended, and no bucket says how far; or these are no keys.
+
+    """
+    if keys is None and extend:
+        raise Refused("coverage is extended to a bucket: name it")
+    if keys is None or isinstance(keys, str):
+        return between(view, keys, None, now)
+    if len(keys) != _ENDS or not all(isinstance(key, str) for key in keys):
+        raise Refused("buckets are named by a key, as '2024-01-31', or by the first and the last one's")
+    return between(view, *keys, now)
 
 
 def computed(store: Store, view: View, buckets: Sequence[int]) -> list[int]:

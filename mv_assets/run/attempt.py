@@ -1,10 +1,12 @@
-"""One attempt on some buckets, from its registration to its end: committed, failed or abandoned."""
+"""One attempt on some buckets, from its registration to its end; and how a failed one is tried in parts."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from mv_assets.errors import StateError
 from mv_assets.run.opened import OpenProject
@@ -17,7 +19,10 @@ Compute = Callable[[str, Sequence[int]], Contents]
 
 
 class OpenAttempt:
-    """Registered, and alive: its heart beats until it ends, one way or the other."""
+    """Registered, and alive: its heart beats until it ends, one way or the other.
+
+    What has not ended when the block does is abandoned.
+    """
 
     def __init__(
         self, project: OpenProject, view: Declaration, version: int, planned: Sequence[Planned]
@@ -31,6 +36,14 @@ class OpenAttempt:
         self._beats = project.registry.keep_alive(view.view, self._attempt.generation)
         self._beats.__enter__()
         self._ended = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abandon()
 
     @property
     def buckets(self) -> tuple[int, ...]:
@@ -63,10 +76,34 @@ class OpenAttempt:
         """Leave the buckets as if they had not been attempted: that it ends is none of their fault."""
         if not self._ended:
             # If this can't be written either, the end of the heartbeat tells.
-            with suppress(StateError):
-                self._project.manager.abandon(self._view.view, self._attempt)
-            self._end()
+            try:
+                with suppress(StateError):
+                    self._project.manager.abandon(self._view.view, self._attempt)
+            finally:
+                self._end()
 
     def _end(self) -> None:
         self._ended = True
         self._beats.__exit__(None, None, None)
+
+
+Parts = Sequence[Sequence[int]]
+
+
+def isolate(buckets: Sequence[int], attempt: Callable[[Sequence[int]], Parts]) -> None:
+    """Attempt buckets together, then each part of them that the attempt says is still to be tried."""
+    if buckets:
+        for part in attempt(buckets):
+            isolate(part, attempt)
+
+
+def halves(buckets: Sequence[int], *, everywhere: bool = False) -> Parts:
+    """What to try of buckets that failed together.
+
+    Nothing, if it is one alone, or if the failure is `everywhere`, so that each part would fail as well: then
+    these are the buckets to blame.
+    """
+    if everywhere or len(buckets) == 1:
+        return ()
+    half = len(buckets) // 2
+    return buckets[:half], buckets[half:]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from mv_assets.observe.inputs import ViewInputs
 from mv_assets.observe.maps import Maps, StoredMaps
 from mv_assets.observe.second_look import SecondLooks
-from mv_assets.observe.watch import Observer, Watch
+from mv_assets.observe.watch import Watch
+from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.spark.session import Engine
@@ -17,8 +18,8 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
-from mv_assets.tables.listing import Table, unobserved
-from mv_assets.tables.opening import open_table
+from mv_assets.tables.listing import Table
+from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import Catalog
 
 
@@ -50,10 +51,10 @@ class OpenProject:
     def sources(self) -> Sources:
         return Sources(self.catalog, self.tables, self.store, self.warehouse)
 
-    def watch(self, observer: Observer = lambda _table: unobserved, *, maps: Maps | None = None) -> Watch:
+    def watch(self, progress: Progress = NO_PROGRESS, *, maps: Maps | None = None) -> Watch:
         """Looks that are written into the maps, or go to others."""
         maps = maps or StoredMaps(self.store, self.manager)
-        return Watch(self.catalog, self.tables, maps, self.clock, observer)
+        return Watch(self.catalog, self.tables, maps, self.clock, progress)
 
     def second_looks(self, before: ViewInputs) -> SecondLooks:
         return SecondLooks(before, self.tables, self.store, self.clock)

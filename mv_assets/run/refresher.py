@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-from mv_assets.errors import EngineLost, EngineUnavailable, MvError
+from mv_assets.errors import MvError
 from mv_assets.observe.observation import Observed, Unchanged
-from mv_assets.observe.watch import Observer
 from mv_assets.plan import planner
 from mv_assets.plan.patience import Patience
 from mv_assets.plan.planner import Plan, Waiting, Work
 from mv_assets.plan.scope import Scope
+from mv_assets.progress import NO_PROGRESS, Progress
+from mv_assets.run.errors import EngineLost
 from mv_assets.run.executor import carry_out
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.result import Result
+from mv_assets.spark.errors import EngineUnavailable
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Outcome, Planned
 from mv_assets.state.rules import Due
-from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
 
 # A bucket whose files never rest would else be computed for ever.
@@ -61,27 +60,6 @@ class Report:
         return result.bucket in self.named and not result.done
 
 
-class Progress(Protocol):
-    """Who watches a refresh."""
-
-    def plans(self, work: Iterable[tuple[View, Work]]) -> None:
-        """A round begins, with that much to do."""
-
-    def begins(self, view: View, work: Work) -> None: ...
-
-    def ends(self, view: View, work: Work, results: Iterable[Result]) -> None: ...
-
-
-class Unwatched:
-    """The progress that nobody watches."""
-
-    def plans(self, work: Iterable[tuple[View, Work]]) -> None: ...
-
-    def begins(self, view: View, work: Work) -> None: ...
-
-    def ends(self, view: View, work: Work, results: Iterable[Result]) -> None: ...
-
-
 class Refresher:
     """One refresh of some views. Each bucket is computed once, or a few times if it changes meanwhile."""
 
@@ -90,19 +68,18 @@ class Refresher:
         project: OpenProject,
         scope: Scope | None = None,
         *,
-        progress: Progress | None = None,
-        observer: Observer = lambda _table: unobserved,
-        sleep: Callable[[float], None] = time.sleep,
+        progress: Progress = NO_PROGRESS,
+        sleep: Callable[[float], None] | None = None,
     ) -> None:
         self._project = project
         self._scope = scope or Scope()
-        self._progress = progress or Unwatched()
-        self._watch = project.watch(observer)
+        self._progress = progress
+        self._watch = project.watch(progress)
         self._reports: dict[str, Report] = {}
         self._tries: Counter[tuple[str, int]] = Counter()
         self._read = 0
         self._losses = 0
-        self._patience = Patience(project.clock, sleep)
+        self._patience = Patience(project.clock, progress, sleep)
         self._unavailable: EngineUnavailable | None = None
 
     def run(self, names: Iterable[str] | None = None) -> list[Report]:
@@ -111,7 +88,8 @@ class Refresher:
         while True:
             found = self._watch.round(asked, named=self._scope.named)
             plans = [plan for plan in map(self._plan, found.items()) if plan is not None]
-            self._progress.plans((observed.view, work) for observed, plan in plans for work in plan.work)
+            works = [work for _, plan in plans for work in plan.work]
+            self._progress.plans(sum(len(work.buckets) for work in works), sum(work.bytes for work in works))
             worked = [self._carry_out(observed, plan) for observed, plan in plans]
             if not any(worked) and not self._wait():
                 return list(self._reports.values())
@@ -157,8 +135,8 @@ class Refresher:
     def _size(self, observed: Observed, work: Work, buckets: Sequence[Planned]) -> int:
         if isinstance(observed, Unchanged) or work.operation in (Due.REVERT, Due.DELETE):
             return 0
-        members = {planned.bucket: observed.buckets[planned.bucket].members for planned in buckets}
-        return planner.to_read(observed.view_inputs.base, members, work.additions)
+        reached = {planned.bucket: observed.buckets[planned.bucket].reached for planned in buckets}
+        return planner.to_read(observed.view_inputs, reached, work.additions)
 
     def _may_try(self, view: View, bucket: int) -> bool:
         return self._tries[view.name, bucket] < _TRIES
@@ -170,11 +148,10 @@ class Refresher:
             report.error = self._unavailable
             return False
         try:
-            for work, results in carry_out(self._project, observed, plan, self._progress.begins):
+            for _, results in carry_out(self._project, observed, plan, self._progress):
                 for result in results:
                     report.results[result.bucket] = result
                     self._tries[view.name, result.bucket] += result.tried
-                self._progress.ends(view, work, results)
         except EngineLost as lost:
             self._losses += 1
             if self._losses > _LOSSES:

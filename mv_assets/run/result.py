@@ -28,6 +28,6 @@ class Result:
         return self.outcome in _DONE
 
 
-def not_reached(bucket: int, operation: Due, error: MvError | None) -> Result:
+def not_reached(bucket: int, operation: Due, error: MvError) -> Result:
     """A bucket that nobody got to, as something was in the way of others; it is as it was."""
     return Result(bucket, operation, Outcome.PLANNED_AGAIN, reason=f"not reached: {error}", tried=False)

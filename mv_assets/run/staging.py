@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
-from mv_assets.errors import EngineLost, EngineUnavailable, JobFailed, Misplaced, OutOfSpace
 from mv_assets.observe.inputs import BucketInputs
 from mv_assets.observe.observation import Observation
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.plan.planner import Work
-from mv_assets.run.attempt import Compute, OpenAttempt
+from mv_assets.run.attempt import Compute, OpenAttempt, Parts, halves, isolate
 from mv_assets.run.compute import Alike, Computation
+from mv_assets.run.errors import EngineLost, Misplaced
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.result import Result, not_reached
 from mv_assets.run.warehouse import Contents
-from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.errors import EngineUnavailable, JobFailed, OutOfSpace
 from mv_assets.state.model import Outcome, SecondLook
-
-
-class Stops:
-    """What stopped work of a plan, and whether the rest is to be tried all the same."""
-
-    def __init__(self) -> None:
-        self.full: OutOfSpace | None = None
-
-    def the_rest(self, stopped: EngineLost | OutOfSpace | None) -> bool:
-        """Whether it stops the rest: Spark went away, or it is the disk, the second time without room."""
-        if stopped is None:
-            return False
-        if isinstance(stopped, EngineLost) or self.full is not None:
-            return True
-        self.full = stopped
-        return False
 
 
 class Staging:
@@ -65,7 +49,7 @@ class Staging:
             if b in self._planned
         }
         self._second_looks = second_looks
-        self._open: list[OpenAttempt] = []
+        self._attempts = ExitStack()
         self._staged: list[OpenAttempt] = []
         self._results: list[Result] = []
         self.stopped: EngineLost | OutOfSpace | None = None
@@ -76,8 +60,7 @@ class Staging:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for attempt in self._open:
-            attempt.abandon()
+        self._attempts.close()
 
     def stage(self) -> None:
         """Compute the buckets, and record those that can't be.
@@ -90,8 +73,8 @@ class Staging:
 
         """
         seen = {bucket: self._observation.buckets[bucket] for bucket in self._planned}
-        full = {bucket: each for bucket, each in seen.items() if each.members}
-        self._attempt([bucket for bucket in seen if bucket not in full], _nothing)
+        full = {bucket: each for bucket, each in seen.items() if each.has_files}
+        self._attempt_all([bucket for bucket in seen if bucket not in full], _nothing)
         if full:
             self._project.warehouse.prepare(self._view.name)
             try:
@@ -118,24 +101,32 @@ class Staging:
             not_reached(bucket, self._operation, error) for bucket in self._planned if bucket not in known
         ]
 
-    def _compute(self, full: dict[int, BucketInputs]) -> None:
-        with ExitStack() as held:
-            spark = held.enter_context(self._project.engine.session())
-            try:
-                with spark_errors():
-                    computation = self._project.sources.computation(
-                        held, spark, self._observation.view_inputs, full, self._merging
-                    )
-                    groups = computation.groups(list(full))
-            except JobFailed as failed:
-                self._fail(list(full), str(failed))
-                return
-            self._attempt(groups.empty, _nothing)
-            for group in groups.alike:
-                again = self._job(computation, group.recomputed) if group.merged else None
-                self._attempt(group.buckets, self._job(computation, group), again)
-        for error in dict.fromkeys(groups.failing.values()):
-            self._fail([b for b, each in groups.failing.items() if each == error], error)
+    def _compute(self, full: Mapping[int, BucketInputs]) -> None:
+        inputs, sources = self._observation.view_inputs, self._project.sources
+        try:
+            with (
+                self._project.engine.session() as spark,
+                sources.computation(spark, inputs, full, self._merging) as computation,
+            ):
+                failing = self._stage_together(computation, list(full))
+        except JobFailed as failed:
+            failing = dict.fromkeys(full, str(failed))
+        for error in dict.fromkeys(failing.values()):
+            self._fail([b for b, each in failing.items() if each == error], error)
+
+    def _stage_together(self, computation: Computation, buckets: Sequence[int]) -> Mapping[int, str]:
+        """Stage buckets with those that are alike; why others can't be computed.
+
+        Raises:
+            JobFailed: none of them can be.
+
+        """
+        groups = computation.groups(buckets)
+        self._attempt_all(groups.empty, _nothing)
+        for group in groups.alike:
+            again = self._job(computation, group.recomputed) if group.merged else None
+            self._attempt_all(group.buckets, self._job(computation, group), again)
+        return groups.failing
 
     def _job(self, computation: Computation, alike: Alike) -> Compute:
         def compute(generation: str, buckets: Sequence[int]) -> Contents:
@@ -144,16 +135,19 @@ class Staging:
             contents = warehouse.contents(name, generation)
             outside = [bucket for bucket in contents.rows if bucket not in buckets]
             if outside:
-                raise Misplaced(name, ", ".join("no time" if b is None else iso(b) for b in outside[:3]))
+                found = ", ".join("no time" if b is None else iso(b) for b in outside[:3])
+                raise Misplaced(name, None if self._view.by_bucket else found)
             warehouse.sync(contents.files)
             return contents
 
         return compute
 
-    def _attempt(self, buckets: Sequence[int], compute: Compute, instead: Compute | None = None) -> None:
-        """Register and stage; where that fails, what can be saved of it, `instead` in another way."""
-        if not buckets:
-            return
+    def _attempt_all(self, buckets: Sequence[int], compute: Compute, instead: Compute | None = None) -> None:
+        """Stage buckets in as few attempts as they can be; where `compute` fails, `instead` is tried."""
+        isolate(buckets, lambda part: self._attempt(part, compute, instead))
+
+    def _attempt(self, buckets: Sequence[int], compute: Compute, instead: Compute | None) -> Parts:
+        """Register and stage; where that fails, what of it is to be tried again."""
         attempt = self._register(buckets)
         try:
             attempt.stage(
@@ -167,49 +161,45 @@ class Staging:
             raise lost from gone
         except OutOfSpace as full:
             attempt.abandon()
-            self._spare(buckets, compute, full, instead)
+            return self._without_room(buckets, full)
         except JobFailed as failed:
             if instead is None:
-                self._isolate(attempt, compute, failed)
-            else:
-                attempt.abandon()
-                self._attempt(buckets, instead)
+                return self._failed(attempt, failed)
+            attempt.abandon()
+            self._attempt_all(buckets, instead)
         else:
             self._staged.append(attempt)
+        return ()
 
-    def _spare(
-        self, buckets: Sequence[int], compute: Compute, full: OutOfSpace, instead: Compute | None
-    ) -> None:
+    def _without_room(self, buckets: Sequence[int], full: OutOfSpace) -> Parts:
         """Keep what needs more room than there is from taking others along; the second such is the disk."""
-        if len(buckets) > 1:
-            half = len(buckets) // 2
-            for part in (buckets[:half], buckets[half:]):
-                self._attempt(part, compute, instead)
-            return
-        self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
-        if self.stopped is not None:
-            raise full
-        self.stopped = full
+        parts = halves(buckets)
+        if not parts:
+            self._results.append(Result(buckets[0], self._operation, Outcome.PLANNED_AGAIN, reason=str(full)))
+            if self.stopped is not None:
+                raise full
+            self.stopped = full
+        return parts
+
+    def _failed(self, attempt: OpenAttempt, failed: JobFailed) -> Parts:
+        """Blame the buckets of an attempt, unless it is others that make them fail."""
+        moved = self._moved(attempt.buckets)
+        if moved:
+            attempt.abandon()
+            self._results += moved.values()
+            return [[bucket for bucket in attempt.buckets if bucket not in moved]]
+        self._project.warehouse.prepare(self._view.name)
+        parts = halves(attempt.buckets, everywhere=failed.everywhere)
+        if parts:
+            attempt.abandon()
+        else:
+            self._record(attempt, str(failed))
+        return parts
 
     def _register(self, buckets: Sequence[int]) -> OpenAttempt:
         planned = [self._planned[bucket] for bucket in buckets]
-        self._open.append(OpenAttempt(self._project, self._view.declaration, self._version, planned))
-        return self._open[-1]
-
-    def _isolate(self, attempt: OpenAttempt, compute: Compute, failed: JobFailed) -> None:
-        """Let a failure cost no more buckets than it must: the others are tried again without it."""
-        moved = self._moved(attempt.buckets)
-        rest = [bucket for bucket in attempt.buckets if bucket not in moved]
-        if not moved:
-            self._project.warehouse.prepare(self._view.name)
-            if failed.everywhere or len(rest) == 1:
-                self._record(attempt, str(failed))
-                return
-        attempt.abandon()
-        self._results += moved.values()
-        half = len(rest) if moved else len(rest) // 2
-        for part in (rest[:half], rest[half:]):
-            self._attempt(part, compute)
+        attempt = OpenAttempt(self._project, self._view.declaration, self._version, planned)
+        return self._attempts.enter_context(attempt)
 
     def _fail(self, buckets: Sequence[int], error: str) -> None:
         """Fail buckets for what was found out before any job; not those that changed meanwhile."""

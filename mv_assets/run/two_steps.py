@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from mv_assets.errors import EngineUnavailable, MvError
-from mv_assets.observe.observation import Observation, Observed, Unchanged
-from mv_assets.observe.watch import Observer
+from mv_assets.errors import MvError
+from mv_assets.observe.observation import Observation, Observed
 from mv_assets.plan import planner
 from mv_assets.plan.patience import Patience
 from mv_assets.plan.planner import Plan, Waiting
-from mv_assets.run import executor
+from mv_assets.progress import NO_PROGRESS, Progress
+from mv_assets.run.executor import Execution
 from mv_assets.run.opened import OpenProject
-from mv_assets.run.result import Result, not_reached
-from mv_assets.run.staging import Staging, Stops
+from mv_assets.run.result import Result
 from mv_assets.state import rules
-from mv_assets.state.model import Doing, Outcome, State
+from mv_assets.state.model import Outcome, State
 from mv_assets.state.rules import Due
-from mv_assets.tables.listing import unobserved
 from mv_assets.views.view import View
 
 
@@ -38,10 +33,10 @@ class TwoStepRefresh:
         project: OpenProject,
         view: View,
         buckets: Iterable[int],
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
         *,
         named: bool = False,
-        observer: Observer = lambda _table: unobserved,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._project = project
         self._view = view
@@ -49,9 +44,8 @@ class TwoStepRefresh:
         # A person who names buckets means them, due or not.
         self._named = frozenset(self._buckets if named else ())
         self._sleep = sleep
-        self._observer = observer
-        self._held = ExitStack()
-        self._staged: list[Staging] = []
+        self._progress = progress
+        self._execution = Execution(project, view, progress)
         self._results: dict[int, Result] = {}
 
     def __enter__(self) -> Self:
@@ -60,9 +54,7 @@ class TwoStepRefresh:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held.__exit__(kind, error, trace)
-        if isinstance(error, MvError):
-            self._note_trouble(error)
+        self._execution.__exit__(kind, error, trace)
 
     @property
     def view(self) -> View:
@@ -103,21 +95,16 @@ class TwoStepRefresh:
         observed, plan = self._plan()
         due = {planned.bucket for work in plan.work for planned in work.buckets}
         self._note(self._nothing(observed, plan, bucket) for bucket in self._buckets if bucket not in due)
-        if isinstance(observed, Unchanged):
-            return False
-        self._stage(observed, plan)
-        at_once = replace(plan, work=plan.reverts.work)
-        for _, results in executor.carry_out(self._project, observed, at_once):
+        self._progress.plans(len(due), sum(work.bytes for work in plan.work))
+        for _, results in self._execution.stage(observed, plan):
             self._note(results)
-        return bool(self._staged)
+        return self._execution.staged
 
     def commit(self) -> dict[int, Result]:
         """Commit what was staged; what became of each bucket."""
-        for staging in self._staged:
-            self._note(staging.commit())
-        if self._staged:
-            self._note_trouble(next((staging.stopped for staging in self._staged if staging.stopped), None))
-        return dict(self._results)
+        self._note(self._execution.commit())
+        self._execution.conclude()
+        return self.results
 
     @property
     def results(self) -> dict[int, Result]:
@@ -127,16 +114,13 @@ class TwoStepRefresh:
     def _end(self) -> int:
         return self._view.buckets.next(self._buckets[-1])
 
-    def _note_trouble(self, error: MvError | None) -> None:
-        self._project.troubles.note(Doing.WORK, {self._view.name: error})
-
     def _note(self, results: Iterable[Result]) -> None:
         self._results |= {result.bucket: result for result in results}
 
     def _plan(self) -> tuple[Observed, Plan]:
         """What is due, once the files of the buckets have settled, or never will."""
-        name, asked, watch = self._view.name, set(self._buckets), self._project.watch(self._observer)
-        patience = Patience(self._project.clock, self._sleep)
+        name, asked, watch = self._view.name, set(self._buckets), self._project.watch(self._progress)
+        patience = Patience(self._project.clock, self._progress, self._sleep)
         while True:
             observed = watch.round([name], named={name: self._named})[name]
             if isinstance(observed, MvError):
@@ -145,29 +129,6 @@ class TwoStepRefresh:
             patience.allow(observed.limits)
             if not patience.wait(plan.waiting):
                 return observed, plan
-
-    def _stage(self, observation: Observation, plan: Plan) -> None:
-        """Stage work by work; what Spark did not get to, as it went away, says so."""
-        project, looks = self._project, self._project.second_looks(observation.view_inputs)
-        gone: MvError | None = None
-        stops = Stops()
-        for work in plan.work:
-            if work.operation is Due.REVERT:
-                continue
-            if gone is None:
-                staging = self._held.enter_context(Staging(project, observation, looks, plan.version, work))
-                try:
-                    staging.stage()
-                except EngineUnavailable as error:
-                    if not self._staged:
-                        raise
-                    gone = error
-                else:
-                    self._staged.append(staging)
-                    if stops.the_rest(staging.stopped):
-                        gone = staging.stopped
-                    continue
-            self._note(not_reached(planned.bucket, work.operation, gone) for planned in work.buckets)
 
     def _nothing(self, observed: Observed, plan: Plan, bucket: int) -> Result:
         """What to say of a bucket that nothing is done about."""

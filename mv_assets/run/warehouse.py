@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from mv_assets.errors import WarehouseUnusable
+from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.state.model import BUCKET, DataFile
-from mv_assets.tables.locating import filesystem_at, folder_at
+from mv_assets.tables.files.locations import filesystem_at, folder_at
 
 # How often a folder is deleted again that another gc deletes, or a late attempt fills, at the same time.
 _TRIES = 5

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# How long a server may take to let go of what nobody waits for any more.
+# How long a server may take to let go of what nobody waits for any more; and what asks it to.
 _PATIENCE_S = 5.0
+_LETTING_GO = ("Interrupt", "ReleaseExecute", "ReleaseSession")
 
 
 def is_client(of: SparkSession | DataFrame) -> bool:
@@ -27,7 +29,7 @@ def new_session(spark: SparkSession) -> SparkSession:
     """
     own = _another(spark)
     if is_client(own):
-        _let_go_soon(own.client)
+        let_go_soon(own.client)
         weakref.finalize(own, _close, own.client)
     return own
 
@@ -53,16 +55,23 @@ def _close(client: Any) -> None:
         return
     # A server that is gone, or does not answer, forgets by itself.
     client.set_retry_policies([])
-    _let_go_soon(client)
+    let_go_soon(client)
     with suppress(PySparkException):
         client.release_session()
     client.close()
 
 
-def _let_go_soon(client: Any) -> None:
-    if hasattr(client, "_rpc_deadlines"):
-        client._rpc_deadlines = replace(  # noqa: SLF001 - there is no other way to say it
-            client._rpc_deadlines,  # noqa: SLF001
-            interrupt=_PATIENCE_S,
-            release_session=_PATIENCE_S,
-        )
+def let_go_soon(client: Any) -> None:
+    """Have a client wait for a while only, and not for ever, until its server has let go of something.
+
+    Not every client can be told a deadline, but all of them send their requests by a stub.
+    """
+    stub = client._stub  # noqa: SLF001 - there is no other way to say it
+    for name in _LETTING_GO:
+        send = getattr(stub, name)
+        if not isinstance(send, partial):
+            setattr(stub, name, partial(_soon, send))
+
+
+def _soon(send: Callable[..., Any], request: Any, **options: Any) -> Any:
+    return send(request, **{**options, "timeout": _PATIENCE_S})

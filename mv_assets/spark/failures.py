@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mv_assets.errors import EngineUnavailable, JobFailed, OutOfSpace, ReadFailed, Unreadable
+from mv_assets.spark.errors import EngineUnavailable, JobFailed, OutOfSpace, ReadFailed, Unreadable
 
 _LONGEST = 600
 _CALL = re.compile(r"An error occurred while calling [\w.$]+\.?\s*:?\s*")
@@ -29,11 +29,20 @@ _GONE = (
     "stopped SparkContext",
     "SparkContext has been shutdown",
     '"org.apache.spark.SparkContext.dagScheduler()" is null',
+    # An older Spark forgets the session of a context that has stopped.
+    '"org.apache.spark.sql.SparkSession.sessionState()" because "sparkSession" is null',
     "StatusCode.UNAVAILABLE",
     "Answer from Java side is empty",
 )
+# A trace of Python's: its frames, and below them the error.
+_TRACE = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
+_RAISED = re.compile(r"^([\w.]+(?:: .*)?)$", re.MULTILINE)
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|/pyspark/|pyspark\.zip|^<frozen ")
 _UNREADABLE_CONDITIONS = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
-_GONE_CONDITIONS = ("INVALID_HANDLE.SESSION", "SESSION_", "NO_ACTIVE_SESSION", "JAVA_GATEWAY_EXITED")
+# An older client raises this in place of what it has tried again and again: its cause.
+_TRIED = "RETRIES_EXCEEDED"
+_GONE_CONDITIONS = ("INVALID_HANDLE.SESSION", "SESSION_", "NO_ACTIVE_SESSION", "JAVA_GATEWAY_EXITED", _TRIED)
 
 
 @contextmanager
@@ -58,7 +67,8 @@ def spark_errors() -> Iterator[None]:
         raise EngineUnavailable(in_short(error)) from error
     except (PySparkException, Py4JError) as error:
         try:
-            gone, why = _gone(error), in_short(error)
+            # What Python raised in a worker may read as if Spark were gone.
+            gone, why = _by_worker(str(error)) is None and _gone(error), in_short(error)
         except (Py4JError, OSError):
             # Not even what happened can be asked any more.
             raise EngineUnavailable("its process ended") from error
@@ -108,9 +118,18 @@ def _stopped(error: BaseException) -> bool:
         return True
 
 
+def one_line(error: BaseException) -> str:
+    """What an error says."""
+    return " ".join(str(error).split())[:_LONGEST]
+
+
 def in_short(error: BaseException) -> str:
-    """What happened and its innermost cause, without the traces."""
+    """What happened and its innermost cause, without the traces; of a UDF, what it raised and where."""
+    if error.__cause__ is not None and condition_of(error) == _TRIED:
+        return in_short(error.__cause__)
     said = str(error) or type(error).__name__
+    if (raised := _by_worker(said)) is not None:
+        return raised
     by_grpc = _DETAILS.search(said)
     if by_grpc is not None:
         return by_grpc[1][:_LONGEST]
@@ -120,3 +139,15 @@ def in_short(error: BaseException) -> str:
     if causes and causes[-1] not in parts[0]:
         parts.append(_STATE.sub("", causes[-1]).strip())
     return ": ".join(part.rstrip(" .:") for part in parts)[:_LONGEST]
+
+
+def _by_worker(said: str) -> str | None:
+    """What Python raised in a worker, with the last line that is a user's: Spark has its trace as text."""
+    traces = said.split(_TRACE)
+    frames = _FRAME.findall(traces[-1])
+    raised = _RAISED.search(traces[-1])
+    if len(traces) < 2 or not frames or raised is None:  # noqa: PLR2004 - there is a trace
+        return None
+    own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
+    file, line, function = (own or [frame for frame in frames if "pyspark" not in frame[0]] or frames)[-1]
+    return f"a Python function ({file}:{line} in {function}): {raised[1].strip()}"[:_LONGEST]

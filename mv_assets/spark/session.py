@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mv_assets.config import Spark
-from mv_assets.errors import EngineRefused, EngineUnavailable, JobFailed
-from mv_assets.spark.connect import close, is_client, new_session
+from mv_assets.spark.connect import close, is_client, let_go_soon, new_session
+from mv_assets.spark.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.spark.failures import in_short, spark_errors
-from mv_assets.spark.sizing import PER_JOB
-from mv_assets.spark.starting import start
+from mv_assets.spark.job_size import PER_JOB
+from mv_assets.spark.startup import start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Where a server was configured otherwise, the project's conf has the last word on these.
 _DEFAULTS = {"spark.sql.ansi.enabled": "true"}
-# And on these nobody has: buckets are UTC, the SQL is taken literally, files are found as they were listed.
+_ZONE = "spark.sql.session.timeZone"
+# And on these nobody has: buckets are UTC unless a view says where, the SQL is taken literally, files are
+# found as they were listed.
 _FIXED = {
-    "spark.sql.session.timeZone": "UTC",
+    _ZONE: "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.caseSensitive": "false",
     "spark.sql.variable.substitute": "false",
@@ -63,6 +65,18 @@ _REFUSED = (
 _RETRIES = 5
 
 
+# Starts Spark, or attaches to it, as a project declares it.
+Start = Callable[[Spark], "SparkSession"]
+
+
+def borrowed(spark: SparkSession) -> Start:
+    """Sessions of a Spark that is somebody's, whatever the project declares."""
+    with spark_errors():
+        # The caller's own is neither changed nor kept from being closed.
+        own = new_session(spark)
+    return lambda _declared: own
+
+
 @dataclass(slots=True)
 class Engine:
     """Spark as a project declares it. Nothing starts before a session is asked for.
@@ -71,7 +85,7 @@ class Engine:
     """
 
     declared: Spark
-    start: Callable[[Spark], SparkSession] = field(default=start, repr=False)
+    start: Start = field(default=start, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
     # Sessions that nobody uses at the moment. A new one would compile again what others have compiled.
     _free: list[SparkSession] = field(default_factory=list, repr=False)
@@ -127,8 +141,8 @@ class Engine:
         self.check()
         if self._spark is None:
             raise EngineUnavailable("it was stopped")
-        _give_up_early(self._spark)
         with spark_errors():
+            _give_up_early(self._spark)
             _refuse({key: self._spark.conf.get(key, None) or "false" for key in _REFUSED})
         return self._spark
 
@@ -192,6 +206,32 @@ class Engine:
         self._free.clear()
 
 
+@contextmanager
+def in_zone(spark: SparkSession, zone: str | None) -> Iterator[None]:
+    """A session that has a time zone while the block runs; None leaves it as it is."""
+    if zone is None:
+        yield
+        return
+    with spark_errors():
+        before = str(spark.conf.get(_ZONE))
+    if before == zone:
+        yield
+        return
+    with spark_errors():
+        spark.conf.set(_ZONE, zone)
+    try:
+        yield
+    except EngineUnavailable:
+        # A Spark that is gone would be asked in vain and for long.
+        raise
+    except BaseException:
+        with suppress(JobFailed, EngineUnavailable), spark_errors():
+            spark.conf.set(_ZONE, before)
+        raise
+    with spark_errors():
+        spark.conf.set(_ZONE, before)
+
+
 def _be_quiet() -> None:
     """No trace of every failed query on the terminal."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
@@ -204,6 +244,7 @@ def _give_up_early(spark: SparkSession) -> None:
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
 
         spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+        let_go_soon(spark.client)
 
 
 def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mv_assets.spark_sql.canonical import NotPlain, counts_rows, spelled
 from mv_assets.spark_sql.spark_functions import AGGREGATES
-from mv_assets.spark_sql.wording import short
+from mv_assets.spark_sql.text import short
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mv_assets.spark_sql.scope import Found
-from mv_assets.spark_sql.wording import short
+from mv_assets.spark_sql.text import short
 
 Meaning = Mapping[int, Found | exp.Expr]
 Replace = Callable[[exp.Expr], exp.Expr | None]

@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from mv_assets.spark_sql.calls import calls
-from mv_assets.spark_sql.resolve import output_names
-from mv_assets.spark_sql.scope import Found
+from mv_assets.spark_sql.scope import Found, Output
 from mv_assets.spark_sql.spark_functions import names
 
 Column = tuple[str, str]
 
 
-def lineage(select: exp.Select, meaning: Mapping[int, Found | exp.Expr]) -> dict[str, tuple[Column, ...]]:
-    """By output column: table and column, each once, in the order of their mention."""
-    return {
-        name: tuple(dict.fromkeys(_columns(item, meaning)))
-        for item in select.expressions
-        for name in output_names(item)
-    }
+# By the id of a Column node, as the resolver found it.
+Meaning = Mapping[int, Found | exp.Expr]
 
 
-def _columns(node: exp.Expr, meaning: Mapping[int, Found | exp.Expr]) -> Iterator[Column]:
-    for each in node.walk():
+def lineage(outputs: Sequence[Output], meaning: Meaning) -> dict[str, tuple[Column, ...]]:
+    """By output column: table and column, each once, in the order of their mention.
+
+    A column that is made of something whose origin can't be told is left out.
+    """
+    known: dict[int, dict[Column, None] | None] = {}
+    found = {each.name: _columns(each.items, meaning, known) for each in outputs}
+    return {name: tuple(columns) for name, columns in found.items() if columns is not None}
+
+
+def _columns(
+    items: Sequence[exp.Expr], meaning: Meaning, known: dict[int, dict[Column, None] | None]
+) -> dict[Column, None] | None:
+    """The columns that some expressions are made from; `known` are those that were asked for before."""
+    found: dict[Column, None] = {}
+    for item in items:
+        if id(item) not in known:
+            known[id(item)] = _columns_of(item, meaning, known)
+        columns = known[id(item)]
+        if columns is None:
+            return None
+        found |= columns
+    return found if items else None
+
+
+def _columns_of(
+    item: exp.Expr, meaning: Meaning, known: dict[int, dict[Column, None] | None]
+) -> dict[Column, None] | None:
+    found: dict[Column, None] = {}
+    for each in item.walk():
         meant = meaning.get(id(each))
-        if isinstance(meant, exp.Expr):
-            yield from _columns(meant, meaning)
-        elif meant is not None and meant.relation.source is not None:
-            yield meant.relation.source.name, meant.column
+        if isinstance(meant, Found) and meant.relation.source is not None:
+            found[meant.relation.source.name, meant.column] = None
+        elif meant is not None:
+            inner = _columns(meant.items if isinstance(meant, Found) else (meant,), meaning, known)
+            if inner is None:
+                return None
+            found |= inner
+    return found
 
 
 # approx_count_distinct and count_min_sketch are not among them: their parts add up the same in any order.
@@ -42,24 +68,36 @@ APPROXIMATE = names(
     tuple_intersection_agg_integer
     """
 )
-# By the id of a Column node, as the resolver found it.
-Meaning = Mapping[int, Found | exp.Expr]
 
 
-def approximate_columns(select: exp.Select, tokens: Sequence[Token], meaning: Meaning) -> frozenset[str]:
+def approximate_columns(
+    tree: exp.Query, outputs: Sequence[Output], tokens: Sequence[Token], meaning: Meaning
+) -> frozenset[str]:
     """The output columns that an approximate function has a part in.
 
-    All of them where it is called anywhere else too: there it may decide which rows there are.
+    All of them where it is called anywhere else too, as inside a subquery: there it may decide which rows
+    there are.
     """
     called = sum(call.name in APPROXIMATE for call in calls(tokens))
     if not called:
         return frozenset()
-    touched = [item for item in select.expressions if _touched(item, meaning)]
-    own = [node for item in touched for node in _own(item) if _is_approximate(node)]
-    clauses = [select.args.get(key) for key in ("having", "qualify", "group")]
-    decides = select.args.get("distinct") or any(_touched(clause, meaning) for clause in clauses)
-    chosen = select.expressions if decides or len(own) < called else touched
-    return frozenset(name for item in chosen for name in output_names(item))
+    touched = {
+        each.name: each.items for each in outputs if any(_touched(item, meaning) for item in each.items)
+    }
+    items = {id(item): item for some in touched.values() for item in some}
+    own = [node for item in items.values() for node in _own(item) if _is_approximate(node)]
+    every = _decides(tree, meaning) or len(own) < called
+    return frozenset(each.name for each in outputs) if every else frozenset(touched)
+
+
+def _decides(tree: exp.Query, meaning: Meaning) -> bool:
+    """Whether an approximate value may decide which rows there are."""
+    keys = ("having", "qualify", "group", *(("order",) if tree.args.get("limit") else ()))
+    return (
+        not isinstance(tree, exp.Select)
+        or bool(tree.args.get("distinct"))
+        or any(_touched(tree.args.get(key), meaning) for key in keys)
+    )
 
 
 def _touched(node: exp.Expr | None, meaning: Meaning) -> bool:

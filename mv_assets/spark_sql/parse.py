@@ -1,4 +1,4 @@
-"""SQL text to one parsed SELECT, or to the one sentence that says why it is none."""
+"""SQL text to one parsed query, or to the one sentence that says why it is none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mv_assets.errors import Mistake
-from mv_assets.spark_sql.wording import short
+from mv_assets.config.errors import Mistake
+from mv_assets.refusal import Refusal
+from mv_assets.spark_sql.text import short
 
 SQLGLOT_ERRORS = (SqlglotError, RecursionError, ValueError, ArithmeticError)
 _SPARK = Dialect.get_or_raise("spark")
@@ -27,26 +28,26 @@ _PLAIN_HINT = re.compile(r"/\*\+[\w\s,.()]*\*/")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A SELECT that parsed, its text without comments and layout, and the tokens it was made of.
+    """A SELECT, or a set operation of several, that parsed; its text without comments and layout.
 
-    `bare` is what to give to Spark.
+    `tokens` are what it was made of, `bare` is what to give to Spark.
     """
 
-    select: exp.Select
+    tree: exp.Query
     text: str
     tokens: tuple[Token, ...]
     bare: str
 
 
 def read(sql: str) -> Reading | Mistake:
-    """The one SELECT that `sql` is."""
+    """The one query that `sql` is."""
     if "${" in sql:
         what = "holds `${`, which Spark replaces with a setting of its session; write the value itself"
         return Mistake("sql", f"the SQL {what}")
     parsed = parse(sql)
-    if isinstance(parsed, str):
+    if isinstance(parsed, Refusal):
         return Mistake("sql", f"the SQL {parsed}")
-    if isinstance(parsed.statement, exp.Select):
+    if isinstance(parsed.statement, (exp.Select, exp.SetOperation)):
         text = _text(sql, parsed.tokens, parsed.statement)
         return Reading(parsed.statement, text, parsed.tokens, parsed.bare)
     return Mistake("sql", f"the SQL {_not_a_select(parsed.statement, parsed.tokens[0].text)}")
@@ -65,35 +66,35 @@ class Parsed:
     bare: str
 
 
-def parse(sql: str) -> Parsed | str:
+def parse(sql: str) -> Parsed | Refusal:
     """The one statement that `sql` is, or why it is none; parentheses around it are taken off."""
     try:
         with _quiet():
             tokens = _SPARK.tokenize(sql)
             while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
                 tokens.pop()
-            refusal = _not_one_statement(tokens)
-            if refusal is not None:
-                return refusal
+            why = _not_one_statement(tokens)
+            if why is not None:
+                return Refusal(why)
             statement = _SPARK.parser().parse(list(tokens), sql)[0]
     except ParseError as error:
-        return _parse_error(error)
+        return Refusal(_parse_error(error))
     except TokenError as error:
-        return _token_error(error)
+        return Refusal(_token_error(error))
     except RecursionError:
-        return "is nested too deeply to be read; write it with fewer levels of parentheses"
+        return Refusal("is nested too deeply to be read; write it with fewer levels of parentheses")
     except (*SQLGLOT_ERRORS, TypeError, AttributeError, LookupError):
         # What a parser of so many dialects stumbles over, on text that is far from SQL.
-        return "can't be read as Spark SQL; write one SELECT statement"
+        return Refusal("can't be read as Spark SQL; write one SELECT statement")
     while isinstance(statement, exp.Subquery) and not any(
         value for key, value in statement.args.items() if key != "this"
     ):
         statement = statement.this
     # Whatever changes something is refused by its own name.
     if isinstance(statement, exp.Query) and not statement.find(*_CHANGES):
-        refusal = _not_plain(sql, tokens)
-        if refusal is not None:
-            return refusal
+        why = _not_plain(sql, tokens)
+        if why is not None:
+            return Refusal(why)
     return Parsed(statement, tuple(tokens), _bare(sql, tokens))
 
 
@@ -151,8 +152,6 @@ def _blank(between: str) -> str:
 
 
 def _not_a_select(statement: exp.Expr | None, first: str) -> str:
-    if isinstance(statement, exp.SetOperation):
-        return f"is a {statement.key.upper()}; write one SELECT, and make each other part a view of its own"
     if isinstance(statement, exp.Subquery):
         return "is a SELECT in parentheses with something around it; write one plain SELECT"
     return f"is not a SELECT, it starts with {short(first)}; write one SELECT statement"
@@ -180,13 +179,13 @@ def _token_error(error: TokenError) -> str:
     return f"has a {quote} at line {line}, column {int(column) + 1} that is never closed; close it"
 
 
-def _text(sql: str, tokens: Sequence[Token], select: exp.Select) -> str:
+def _text(sql: str, tokens: Sequence[Token], tree: exp.Query) -> str:
     """The SQL as Spark would read it, spelled one way.
 
     Made of the tokens, not generated from the tree: sqlglot writes some different queries the same way, and
     then a changed view would keep its definition hash. Names keep their case, which output columns show.
     """
-    names = {identifier.name for identifier in select.find_all(exp.Identifier)}
+    names = {identifier.name for identifier in tree.find_all(exp.Identifier)}
     words: list[str] = []
     last, end = -1, -1
     for token in tokens:

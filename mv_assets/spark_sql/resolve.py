@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from mv_assets.spark_sql.functions import BARE, refusal
-from mv_assets.spark_sql.scope import Columns, Found, Relation, Scope, Source, missing_field, spelled
-from mv_assets.spark_sql.wording import closest, listed
+from mv_assets.spark_sql.scope import Cte, Found, Output, Outputs, Relation, Scope, Source, missing_field
+from mv_assets.spark_sql.spark_functions import generates
+from mv_assets.spark_sql.text import closest, listed
 
 Aliases = Mapping[str, exp.Expr]
 _AFTER_SELECT = ("group", "having", "qualify", "order", "sort", "cluster", "distribute", "windows")
-_ALIAS_FIRST = ("having", "order", "sort", "cluster", "distribute")
+_ORDERS = ("order", "sort", "cluster", "distribute")
+_ALIAS_FIRST = ("having", *_ORDERS)
 
 
 @dataclass(slots=True)
@@ -21,7 +23,8 @@ class Resolver:
     """Walks a query; collects what it reads and each sentence about a name that means nothing."""
 
     base: Source
-    dimensions: Sequence[Source]
+    # What else may be read.
+    others: Sequence[Source]
     # Tables read, names of CTEs left out; and the ids of all Table nodes that were come by.
     tables: list[exp.Table] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
@@ -34,35 +37,58 @@ class Resolver:
     meaning: dict[int, Found | exp.Expr] = field(default_factory=dict)
     # Those that mean an output unless a table of unknown schema has a column of the name, which comes first.
     unsure: set[int] = field(default_factory=set)
+    # By id of a query: what it gives; by id of a Table node that names a CTE: its query.
+    outputs: dict[int, Outputs] = field(default_factory=dict)
+    ctes: dict[int, exp.Expr | None] = field(default_factory=dict)
+    # The ids of each Star whose columns are known by name; and the columns that stand for those.
+    expanded: set[int] = field(default_factory=set)
+    _made: list[exp.Column] = field(default_factory=list)
 
-    def query(self, node: exp.Expr, ctes: Mapping[str, Columns], outer: Scope | None) -> Columns:
+    def query(self, node: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Outputs:
         """Resolve a query and return the columns it gives."""
-        ctes = self._with(node, ctes, outer)
+        self.outputs[id(node)] = given = self._query(node, self._with(node, ctes, outer), outer)
+        return given
+
+    def _query(self, node: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Outputs:
         if isinstance(node, exp.Select):
             return self._select(node, Scope(ctes, outer))
         if isinstance(node, exp.SetOperation):
-            given = self.query(node.left, ctes, outer)
-            self.query(node.right, ctes, outer)
-            return given
+            left, right = self.query(node.left, ctes, outer), self.query(node.right, ctes, outer)
+            return self._ordered(node, self._beside(node, left, right), Scope(ctes, outer))
         if isinstance(node, exp.Subquery):
-            return self.query(node.this, ctes, outer)
-        if isinstance(node, exp.Table):
-            scope = Scope(ctes, outer)
-            self._relation(node, scope)
-            return scope.relations[0].columns
-        return None
+            return self._ordered(node, self.query(node.this, ctes, outer), Scope(ctes, outer))
+        scope = Scope(ctes, outer)
+        self._relation(node, scope)
+        if scope.relations[0].source is not None:
+            self._complain(f"{scope.relations[0].name} is taken whole; name its columns in a SELECT")
+        return scope.relations[0].outputs
 
-    def _with(
-        self, node: exp.Expr, ctes: Mapping[str, Columns], outer: Scope | None
-    ) -> Mapping[str, Columns]:
+    def _with(self, node: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Mapping[str, Cte]:
         clause = node.args.get("with_") or exp.With()
         known = dict(ctes)
         for cte in clause.expressions:
-            inside = {**known, cte.alias.lower(): None} if clause.args.get("recursive") else known
-            known[cte.alias.lower()] = _renamed(cte, self.query(cte.this, inside, outer))
+            inside = {**known, cte.alias.lower(): Cte()} if clause.args.get("recursive") else known
+            known[cte.alias.lower()] = Cte(cte.this, _renamed(cte, self.query(cte.this, inside, outer)))
         return known
 
-    def _select(self, select: exp.Select, scope: Scope) -> Columns:
+    def _beside(self, node: exp.SetOperation, left: Outputs, right: Outputs) -> Outputs:
+        """What a set operation gives: columns by their place, with the names of its first part."""
+        if left is None or right is None:
+            return None if left is None else tuple(Output(each.name) for each in left)
+        if len(left) != len(right):
+            what = f"the parts of {node.key.upper()} give {len(left)} and {len(right)} columns"
+            self._complain(f"{what}; give both the same")
+        known = ((one.name, one.items, other.items) for one, other in zip(left, right, strict=False))
+        return tuple(Output(name, (*one, *other) if one and other else ()) for name, one, other in known)
+
+    def _ordered(self, node: exp.Expr, given: Outputs, scope: Scope) -> Outputs:
+        """Resolve what stands behind a query in parentheses or a set operation."""
+        scope.relations.append(Relation("", given))
+        for key in _ORDERS:
+            self._expressions(node.args.get(key), scope, {})
+        return given
+
+    def _select(self, select: exp.Select, scope: Scope) -> Outputs:
         clause = select.args.get("from_")
         if clause is not None:
             self._relation(clause.this, scope)
@@ -75,9 +101,33 @@ class Resolver:
             aliases = {name.lower(): item for name in output_names(item)} | aliases
         for key in _AFTER_SELECT:
             self._expressions(select.args.get(key), scope, aliases, aliases_first=key in _ALIAS_FIRST)
-        if any(item.is_star for item in select.expressions):
+        given = [self._given(item, scope) for item in select.expressions]
+        return None if None in given else tuple(each for some in given for each in some or ())
+
+    def _given(self, item: exp.Expr, scope: Scope) -> Outputs:
+        if item.is_star:
+            return self._star(item, scope)
+        names = output_names(item)
+        if not names and any(map(generates, item.walk())):
+            # It gives as many columns as it likes.
             return None
-        return spelled(name for item in select.expressions for name in output_names(item))
+        return tuple(Output(name, (item,)) for name in names or [""])
+
+    def _star(self, item: exp.Expr, scope: Scope) -> Outputs:
+        """The columns of queries inside of this one: those of a table may become more."""
+        star, of = (item.this, item.parts[:-1]) if isinstance(item, exp.Column) else (item, [])
+        meant = scope.named(of[0].name) if len(of) == 1 else scope.relations
+        known = meant and all(each.source is None and _all_named(each.outputs) for each in meant)
+        if not known or len(of) > 1 or scope.merged or any(star.args.values()):
+            return None
+        self.expanded.add(id(star))
+        return tuple(self._starred(each, given) for each in meant for given in each.outputs or ())
+
+    def _starred(self, relation: Relation, given: Output) -> Output:
+        column = exp.column(given.name)
+        self._made.append(column)
+        self.meaning[id(column)] = Found(relation, given.name, (), sure=True)
+        return Output(given.name, (column,))
 
     def _extend(self, node: exp.Expr, scope: Scope) -> None:
         for join in node.args.get("joins") or ():
@@ -112,16 +162,16 @@ class Resolver:
         before = len(scope.relations)
         if isinstance(node, exp.Table):
             scope.relations.append(self._table(node, scope))
-        elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+        elif isinstance(node, exp.Subquery) and is_table(node.this):
             self._relation(node.this, scope)
             inner = scope.relations[before:]
             if node.alias:
                 source = inner[0].source if len(inner) == 1 else None
-                columns = inner[0].columns if len(inner) == 1 else None
-                scope.relations[before:] = [Relation(node.alias, _renamed(node, columns), source)]
+                given = inner[0].outputs if len(inner) == 1 else None
+                scope.relations[before:] = [Relation(node.alias, _renamed(node, given), source)]
         elif isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Query):
             self._expressions(node.this, scope, {})
-            scope.relations.append(Relation(node.alias, _renamed(node, None)))
+            scope.relations.append(Relation(node.alias, _renamed(node, None, node.this)))
         elif isinstance(node, (exp.Subquery, exp.Lateral)):
             # A derived table does not see its neighbours; a lateral one does.
             around = scope if isinstance(node, exp.Lateral) else scope.outer
@@ -130,7 +180,7 @@ class Resolver:
             )
         else:
             self._expressions(node, scope, {})
-            scope.relations.append(Relation(node.alias, _renamed(node, None)))
+            scope.relations.append(Relation(node.alias, _renamed(node, _values(node))))
         self._extend(node, scope)
 
     def _table(self, table: exp.Table, scope: Scope) -> Relation:
@@ -138,7 +188,8 @@ class Resolver:
         name = table.name.lower()
         plain = isinstance(table.this, exp.Identifier) and not table.db
         if plain and name in scope.ctes:
-            return Relation(table.alias_or_name, _renamed(table, scope.ctes[name]))
+            self.ctes[id(table)] = scope.ctes[name].query
+            return Relation(table.alias_or_name, _renamed(table, scope.ctes[name].outputs))
         self.tables.append(table)
         source = self._source(name) if plain else None
         if source is None or table.alias_column_names:
@@ -147,7 +198,7 @@ class Resolver:
         return Relation.of(table.alias_or_name, source)
 
     def _source(self, name: str) -> Source | None:
-        sources = (self.base, *self.dimensions)
+        sources = (self.base, *self.others)
         return next((source for source in sources if source.name.lower() == name), None)
 
     def _expressions(
@@ -231,6 +282,15 @@ class Resolver:
         self.complaints.setdefault(sentence)
 
 
+def is_table(node: exp.Expr) -> bool:
+    """Whether a relation is a table, or tables joined, in parentheses or not."""
+    return isinstance(node, exp.Table) or (isinstance(node, exp.Subquery) and is_table(node.this))
+
+
+def _all_named(outputs: Outputs) -> bool:
+    return outputs is not None and all(each.name for each in outputs)
+
+
 def _is_qualified(parts: Sequence[str], scope: Scope) -> bool:
     """Whether a name may be a table's and its column's."""
     return len(parts) > 1 and any(relation.might_have(parts[1]) for relation in scope.named(parts[0]))
@@ -249,14 +309,27 @@ def output_names(item: exp.Expr) -> list[str]:
     return [item.alias_or_name] if named and item.alias_or_name else []
 
 
-def _renamed(node: exp.Expr, given: Columns) -> Columns:
+def _renamed(node: exp.Expr, given: Outputs, *items: exp.Expr) -> Outputs:
+    """What is given, by the names that an alias lists; what nobody knows is made by `items`."""
     alias = node.args.get("alias")
-    columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-    return spelled(column.name for column in columns) if columns else given
+    names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+    if not names:
+        return given
+    known = given if given is not None and len(given) == len(names) else [Output("", items)] * len(names)
+    return tuple(Output(name.name, each.items) for name, each in zip(names, known, strict=True))
+
+
+def _values(node: exp.Expr) -> Outputs:
+    """The columns of VALUES, which Spark calls col1, col2, ..."""
+    if not isinstance(node, exp.Values):
+        return None
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    places = range(min(map(len, rows), default=0))
+    return tuple(Output(f"col{place + 1}", tuple(row[place] for row in rows)) for place in places)
 
 
 def _no_column(name: str, relations: Iterable[Relation]) -> str:
-    known = [column for relation in relations for column in (relation.columns or {}).values()]
+    known = [given.name for relation in relations for given in relation.outputs or () if given.name]
     owners = " and ".join(
         dict.fromkeys(relation.name for relation in relations if relation.columns is not None)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -16,7 +16,8 @@ class Source:
     `columns` maps each column to its Spark SQL type, None for a type that is not known; it is None as a whole
     where the schema is not known: a table without files yet, or one not looked at. `time_unit` is "s", "ms",
     "us" or "ns" for a time column that counts since 1970. `grain` is what the time column's values are
-    truncated to, where that is known because the table is another view; None means raw instants.
+    truncated to, where that is known because the table is another view; None means raw instants. `zone` is
+    the time zone of that view, by whose clocks it truncates.
     """
 
     name: str
@@ -24,14 +25,23 @@ class Source:
     time_column: str | None = None
     time_unit: str | None = None
     grain: str | None = None
+    zone: str | None = None
 
 
-# What a query gives, lower-case name to spelling; None where that is not known.
-Columns = Mapping[str, str] | None
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a query gives, and what its values are made by.
+
+    That is one expression, or one for each part of a set operation; none where it is not known. Without a
+    name, Spark makes one up.
+    """
+
+    name: str
+    items: tuple[exp.Expr, ...] = ()
 
 
-def spelled(names: Iterable[str]) -> dict[str, str]:
-    return {name.lower(): name for name in names}
+# What a query gives, in its order; None where that is not known.
+Outputs = tuple[Output, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +49,23 @@ class Relation:
     """A table, CTE, derived table or generator under the name that the SQL gives it."""
 
     name: str
-    columns: Columns
+    outputs: Outputs
     source: Source | None = None
+    # The outputs by name in lower case.
+    columns: Mapping[str, Output] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_name = None if self.outputs is None else {each.name.lower(): each for each in self.outputs}
+        object.__setattr__(self, "columns", by_name)
 
     @classmethod
     def of(cls, name: str, source: Source) -> Relation:
-        return cls(name, None if source.columns is None else spelled(source.columns), source)
+        return cls(name, None if source.columns is None else tuple(map(Output, source.columns)), source)
 
     def column(self, name: str) -> str | None:
         """The column in its own spelling, if it is known to exist."""
         if self.columns is not None:
-            return self.columns.get(name.lower())
+            return self.columns[name.lower()].name if name and name.lower() in self.columns else None
         time_column = self.source.time_column if self.source else None
         return time_column if time_column is not None and time_column.lower() == name.lower() else None
 
@@ -70,12 +86,26 @@ class Found:
     fields: tuple[str, ...]
     sure: bool
 
+    @property
+    def items(self) -> tuple[exp.Expr, ...]:
+        """What a query inside of this one makes the column by; none if it is a table's, or nobody knows."""
+        known = self.relation.columns or {}
+        return known[self.column.lower()].items if self.column.lower() in known else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    """A query that WITH gives a name; inside of itself, a recursive one is not known."""
+
+    query: exp.Expr | None = None
+    outputs: Outputs = None
+
 
 @dataclass(slots=True)
 class Scope:
     """The relations of one SELECT, in the order of its FROM clause."""
 
-    ctes: Mapping[str, Columns]
+    ctes: Mapping[str, Cte]
     outer: Scope | None = None
     relations: list[Relation] = field(default_factory=list)
     # Columns that USING or NATURAL made one of two; None is in it where nobody knows which those are.

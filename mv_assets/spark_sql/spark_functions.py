@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 
 def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -29,6 +31,13 @@ GENERATORS = names(
     "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode "
     "variant_explode_outer"
 )
+
+
+def generates(node: exp.Expr) -> bool:
+    """Whether the node makes several rows of one."""
+    named = isinstance(node, exp.Anonymous) and str(node.name).lower() in GENERATORS
+    return named or isinstance(node, (exp.UDTF, exp.Explode, exp.Inline))
+
 
 # What puts a row into several groups if the windows overlap, and into none if its time is null.
 TIME_WINDOWS = names("window session_window")

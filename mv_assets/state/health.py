@@ -7,14 +7,15 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from mv_assets.buckets import Buckets, duration, iso
-from mv_assets.errors import Fenced, MvError
+from mv_assets.errors import MvError
 from mv_assets.state import rules
+from mv_assets.state.errors import Fenced
 from mv_assets.state.model import (
     Declaration,
     Doing,
     Header,
+    MapSummary,
     PartitionRow,
-    Pulse,
     Snapshot,
     State,
     Trouble,
@@ -55,7 +56,7 @@ class Wrong:
         """What is wrong with the view as a whole."""
         errors = [] if self.error is None else [str(self.error)]
         stalls = [] if self.stalled is None else [self.stalled]
-        return [*errors, *self.broken, *map(told, self.troubles), *stalls]
+        return [*errors, *self.broken, *map(trouble_line, self.troubles), *stalls]
 
     def of_buckets(self, buckets: Buckets, but: Container[int] = ()) -> list[str]:
         """What is wrong with its buckets, neighbours that failed alike together; some may have been told."""
@@ -94,7 +95,7 @@ def looked(snapshot: Snapshot) -> Snapshot:
 
     So is what kept somebody from work that a peer has done meanwhile.
     """
-    at_rest = snapshot.look is not None and snapshot.look.unserved is None
+    at_rest = snapshot.look is not None and snapshot.look.oldest_waiting is None
     over = {Doing.LOOK, Doing.WORK} if at_rest else {Doing.LOOK}
     return replace(snapshot, troubles=tuple(each for each in snapshot.troubles if each.doing not in over))
 
@@ -137,27 +138,27 @@ def failures(snapshot: Snapshot) -> dict[int, str]:
     }
 
 
-def broken(known: Snapshot | Pulse) -> tuple[str, ...]:
+def broken(known: Snapshot | MapSummary) -> tuple[str, ...]:
     """Files that the last look could not use."""
     return () if known.look is None else known.look.broken
 
 
 def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None:
     """What to say of a bucket that waits longer than it should though nothing failed: nobody serves it."""
-    header, unserved = snapshot.header, None if snapshot.look is None else snapshot.look.unserved
+    header, oldest_waiting = snapshot.header, None if snapshot.look is None else snapshot.look.oldest_waiting
     if (
-        unserved is None
+        oldest_waiting is None
         or snapshot.troubles
-        or condition(snapshot, unserved.bucket) in ("failed", "frozen", State.VALID.value)
+        or condition(snapshot, oldest_waiting.bucket) in ("failed", "frozen", State.VALID.value)
     ):
         return None
-    row, record = snapshot.rows.get(unserved.bucket), snapshot.attempts.get(unserved.bucket)
+    row, record = snapshot.rows.get(oldest_waiting.bucket), snapshot.attempts.get(oldest_waiting.bucket)
     # A bucket whose files never rest is computed again and again.
     computed = 0 if row is None or row.refreshed_at is None else row.refreshed_at
-    waits = now - max(unserved.since, header.buckets.next(unserved.bucket) + buffer, computed)
+    waits = now - max(oldest_waiting.since, header.buckets.next(oldest_waiting.bucket) + buffer, computed)
     if waits <= longest:
         return None
-    key, view = header.buckets.key(unserved.bucket), header.view
+    key, view = header.buckets.key(oldest_waiting.bucket), header.view
     if record is not None and record.generation is not None:
         return (
             f"stalled: {key} has been due for {duration(waits)}, and what began to compute it has not ended; "
@@ -182,10 +183,10 @@ def computing(snapshot: Snapshot, alive: Container[str]) -> dict[int, int]:
 
 def troubles(snapshot: Snapshot) -> list[str]:
     """What keeps the view from being looked at or computed, whatever its buckets are."""
-    return [told(trouble) for trouble in snapshot.troubles]
+    return [trouble_line(trouble) for trouble in snapshot.troubles]
 
 
-def told(trouble: Trouble) -> str:
+def trouble_line(trouble: Trouble) -> str:
     return f"{trouble.what} (since {iso(trouble.since)})"
 
 

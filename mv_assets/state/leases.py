@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from mv_assets.errors import LeaseExpired, StateError
+from mv_assets.errors import StateError
+from mv_assets.state.errors import LeaseExpired
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.model import Lease, Snapshot
-from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
+from mv_assets.state.store.retry import Retry
 
 
 class Leases:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from contextlib import suppress
+from dataclasses import replace
 
-from mv_assets.errors import RowsMoved
-from mv_assets.state import declaring, rules
-from mv_assets.state.map_writer import MapWriter
+from mv_assets.state import rules
+from mv_assets.state.change import Change, Line, write
+from mv_assets.state.errors import RowsMoved, UnknownView
 from mv_assets.state.model import (
     Attempt,
     Copied,
@@ -24,21 +25,21 @@ from mv_assets.state.model import (
     SecondLook,
     Staged,
 )
-from mv_assets.state.retry import Profile, Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import Log, NamedGeneration, beat, changes, claim, own, uncollected, write_rows
+from mv_assets.state.store.map_writer import MapWriter
+from mv_assets.state.store.retry import Profile, Retry
 
-T = TypeVar("T")
 Clock = Callable[[], int]
+Decide = Callable[[MapWriter], Change]
 
 
 class PartitionManager:
     """Changes partition maps, and nobody else does.
 
-    Every method locks the view's header, decides on what it finds there, and writes rows, log, watermark
-    and version in that one short transaction, or writes nothing: one version step at most. Attempts,
-    generations and the record of a look stand beside the rows and take no version. Conflicts and transport
-    errors are tried again; refusals (`mv_assets.errors.Refused`) are raised at once.
+    Every method locks the view's header, decides by the rules on what it finds there, and writes the
+    `Change` that it decided on in that one short transaction: one version step at most, and none if there
+    is nothing to do. Conflicts and transport errors are tried again; refusals
+    (`mv_assets.errors.Refused`) are raised at once.
 
     All times in the map are of its `clock`: for maps that deployments share a `SharedClock`.
     """
@@ -48,7 +49,7 @@ class PartitionManager:
     ) -> None:
         self._store = store
         self.clock = clock
-        self._log = Log(clock, who)
+        self._who = who
         self._retry = retry or store.retry
 
     def declare(self, view: Declaration) -> Header:
@@ -58,7 +59,21 @@ class PartitionManager:
             Fenced: the definition is an earlier one.
 
         """
-        return self._transact(view.view, "declare", lambda tx: declaring.declare(tx, self._log, view))
+
+        def decide(tx: MapWriter) -> Change:
+            before = tx.header()
+            if before is None:
+                after = rules.start_view(view)
+                return Change(None, after, adds_definition=True, line=Line(Operation.DECLARE))
+            taken = rules.declare(before, tx.history(), view)
+            if taken is not None:
+                return _take_over(tx, before, taken, Operation.TAKE_OVER)
+            after = rules.extend(before, view.start) or before
+            below = rules.brought_in(before, after)
+            line = None if below else Line(Operation.EXTEND, "coverage was extended")
+            return Change(before, after, rows=below, operation=Operation.EXTEND, line=line)
+
+        return self._write(view.view, "declare", decide).after
 
     def adopt(self, view: str, definition: str) -> Header:
         """Go back to an earlier definition on purpose.
@@ -67,20 +82,30 @@ class PartitionManager:
             UnknownDefinition: the view never had it.
 
         """
-        return self._transact(view, "adopt", lambda tx: declaring.adopt(tx, self._log, definition))
+
+        def decide(tx: MapWriter) -> Change:
+            before = tx.known_header()
+            after = rules.adopt(before, tx.history(), definition)
+            if after is None:
+                return Change(before, before)
+            return _take_over(tx, before, after, Operation.ADOPT)
+
+        return self._write(view, "adopt", decide).after
 
     def drop(self, view: str, why: str | None = None, *, dependants: Iterable[str] = ()) -> None:
         """Make a view VACANT, and with it those based on it: all of them, or in the end none.
 
         Their generations are garbage from this version on.
         """
-        views = [view, *dependants]
+        views, line = [view, *dependants], Line(Operation.DROP, why)
 
         def once() -> None:
             self.clock()
             with self._store.write_all(views) as writers:
                 for tx in writers:
-                    declaring.drop(tx, self._log, why)
+                    before = tx.known_header()
+                    after = rules.drop(before)
+                    self._put(tx, Change(before, after, drops_rows=True, forgets_look=True, line=line))
 
         self._retry.run(self._retry.critical, view, "drop", once)
 
@@ -88,22 +113,36 @@ class PartitionManager:
         """Mark buckets that no longer match; those already STALE, above W and VACANT, or uncovered stay."""
         if not marks:
             return []
-        return self._write_if_known(
-            view, "mark_stale", lambda tx, header: self._mark(tx, header, header, marks)[1]
-        )
+
+        def decide(tx: MapWriter) -> Change:
+            before = rules.own(tx.known_header(), view)
+            found = tx.rows(marks)
+            marked = _changed({b: rules.mark(found.get(b), before, b, mark) for b, mark in marks.items()})
+            return Change(before, before, found=found, rows=marked)
+
+        with suppress(UnknownView):
+            return list(self._write(view.view, "mark_stale", decide).rows)
+        return []
 
     def look(self, view: Declaration, look: Look) -> list[int]:
         """Record a complete look: its marks and the source's end in one write, and that it was made."""
 
-        def step(tx: MapWriter, before: Header) -> list[int]:
-            header = rules.see_source(before, look.source_end, look.closed)
+        def decide(tx: MapWriter) -> Change:
+            before = rules.own(tx.known_header(), view)
+            after = rules.see_source(before, look.source_end, look.closed)
+            found = tx.rows(look.marks)
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
-            after, marked = self._mark(tx, before, header, look.marks, as_of=look.map_version)
-            covers = after.version if before.version == look.map_version else look.map_version
-            tx.put_look(rules.recorded(tx.look(), look, covers))
-            return marked
+            newer = {bucket for bucket, row in found.items() if row.token > look.map_version}
+            marks = {bucket: mark for bucket, mark in look.marks.items() if bucket not in newer}
+            marked = _changed({b: rules.mark(found.get(b), before, b, mark) for b, mark in marks.items()})
+            moved = after.source_end != before.source_end
+            why = "the source's end moved" if moved else "the bucket that the source ends in was closed"
+            line = None if marked else Line(Operation.LOOK, why)
+            change = Change(before, after, found=found, rows=marked, line=line)
+            covers = change.version if before.version == look.map_version else look.map_version
+            return replace(change, look=rules.recorded(tx.look(), look, covers))
 
-        return self._write(view, "look", step)
+        return list(self._write(view.view, "look", decide).rows)
 
     def force(
         self, view: Declaration, buckets: Iterable[int] | None, reason: str, *, extend: bool = False
@@ -118,58 +157,57 @@ class PartitionManager:
         if asked == []:
             return []
 
-        def step(tx: MapWriter, before: Header) -> list[int]:
-            after, fresh = before, {}
+        def decide(tx: MapWriter) -> Change:
+            before = rules.own(tx.known_header(), view)
             if asked is None:
-                after = rules.reset(before)
-                rows = {row.bucket: row for row in tx.rows_between()}
-                wanted = sorted(rows.keys() | set(before.buckets.between(before.start, before.watermark)))
+                after, found = rules.reset(before), {row.bucket: row for row in tx.rows_between()}
+                wanted = sorted(found.keys() | set(before.buckets.between(before.start, before.watermark)))
             else:
-                wanted, rows = asked, tx.rows(asked)
-                after = (rules.extend(before, asked[0]) if extend else None) or before
-                fresh = {row.bucket: row for row in declaring.brought_in(before, after)}
-            forced = {bucket: rules.force(rows.get(bucket), after, bucket, reason) for bucket in wanted}
-            tx.end_attempts(wanted)
-            write_rows(tx, self._log, before, after, rows, (fresh | forced).values())
-            return wanted
+                after, found = (rules.extend(before, asked[0]) if extend else None) or before, tx.rows(asked)
+                wanted = asked
+            forced = {bucket: rules.force(found.get(bucket), after, bucket, reason) for bucket in wanted}
+            rows = rules.brought_in(before, after) | forced
+            return Change(before, after, found=found, rows=rows, attempts=dict.fromkeys(wanted))
 
-        return self._write(view, "force", step)
+        written = self._write(view.view, "force", decide).rows
+        return [bucket for bucket, row in written.items() if row.forced]
 
     def revert(self, view: Declaration, current_inputs: Mapping[int, CurrentInputs]) -> list[int]:
         """Undo false alarms: STALE buckets whose inputs all turned out equal."""
         if not current_inputs:
             return []
 
-        def step(tx: MapWriter, before: Header) -> list[int]:
-            rows = tx.rows(current_inputs)
-            reverted = changes(
-                {b: rules.revert(rows.get(b), before, current) for b, current in current_inputs.items()}
+        def decide(tx: MapWriter) -> Change:
+            before = rules.own(tx.known_header(), view)
+            found = tx.rows(current_inputs)
+            reverted = _changed(
+                {b: rules.revert(found.get(b), before, current) for b, current in current_inputs.items()}
             )
-            if reverted:
-                tx.end_attempts(reverted)
-                write_rows(tx, self._log, before, before, rows, reverted.values(), Operation.REVERT)
-            return list(reverted)
+            ended = dict.fromkeys(reverted)
+            return Change(
+                before, before, found=found, rows=reverted, operation=Operation.REVERT, attempts=ended
+            )
 
-        return self._write_if_known(view, "revert", step, self._retry.revert)
+        with suppress(UnknownView):
+            return list(self._write(view.view, "revert", decide, self._retry.revert).rows)
+        return []
 
     def register(self, view: Declaration, attempt: Attempt) -> None:
         """Announce a generation before its first file, and count the attempt on its buckets."""
 
-        def step(tx: MapWriter, _before: Header) -> None:
-            name = attempt.generation
+        def decide(tx: MapWriter) -> Change:
+            before, name = rules.own(tx.known_header(), view), attempt.generation
             if tx.generation(name) is not None:
                 # An earlier try landed unheard, perhaps long ago: it must not be born dead.
-                beat(tx, name)
-                return
-            tx.add_generation(Generation(name, view.view, GenerationState.STAGED, tx.now()))
-            records, now = tx.attempts(attempt.buckets), self.clock()
+                return Change(before, before, alive=name)
+            generation = Generation(name, view.view, GenerationState.STAGED, tx.now())
+            found, now = tx.attempts(attempt.buckets), self.clock()
             begun = {
-                p.bucket: rules.attempt_begun(records.get(p.bucket), name, p.inputs, now)
-                for p in attempt.work
+                p.bucket: rules.attempt_begun(found.get(p.bucket), name, p.inputs, now) for p in attempt.work
             }
-            tx.put_attempts(records, begun)
+            return Change(before, before, registered=generation, attempts_found=found, attempts=begun)
 
-        self._write(view, "register", step)
+        self._write(view.view, "register", decide)
 
     def commit(
         self,
@@ -219,47 +257,42 @@ class PartitionManager:
 
         """
         # With the bucket after the last, which decides whether W can go on beyond this batch.
-        read = [*sorted(attempt.buckets), view.buckets.next(max(attempt.buckets))]
+        wanted = [*sorted(attempt.buckets), view.buckets.next(max(attempt.buckets))]
         now = self.clock()
         with self._store.write(view.view) as tx:
-            before, rows, generation = claim(tx, view, read, attempt.generation)
+            header, rows, generation = tx.claim(view.buckets, wanted, attempt.generation)
+            before, found = rules.own(header, view), {bucket: rows.get(bucket) for bucket in wanted}
             tokens = {b: rows[b].token if b in rows else None for b in attempt.buckets}
             if tokens != noted:
                 raise RowsMoved(view.view, tokens)
-            collected = generation in (None, GenerationState.DOOMED)
             decisions = {
                 planned.bucket: rules.decide(
-                    rows.get(planned.bucket),
+                    found[planned.bucket],
                     before,
                     attempt,
                     planned,
                     staged[planned.bucket],
                     second_look.current_inputs[planned.bucket],
                     second_look.changed.get(planned.bucket),
-                    collected=collected,
+                    collected=generation in (None, GenerationState.DOOMED),
                     now=now,
                 )
                 for planned in attempt.work
             }
-            written = {b: d.row for b, d in decisions.items() if d.row is not None}
-            self._end_attempt(tx, attempt, written)
-            used = any(row.generation == attempt.generation for row in written.values())
-            named = NamedGeneration(attempt.generation, files) if used else None
-            if named is None:
-                tx.leave_behind(attempt.generation)
-            if written:
-                segments = {bucket: staged[bucket].segments for bucket in written}
-                write_rows(
-                    tx,
-                    self._log,
-                    before,
-                    before,
-                    rows,
-                    written.values(),
-                    segments=segments,
-                    named=named,
-                    read=read,
-                )
+            written = _changed({bucket: decision.row for bucket, decision in decisions.items()})
+            change = Change(
+                before,
+                before,
+                found=found,
+                rows=written,
+                segments={bucket: staged[bucket].segments for bucket in written},
+                generation=attempt.generation,
+                files=files,
+                # Success ends every attempt on a bucket, anything else only the caller's own.
+                attempts=dict.fromkeys(written),
+                ended=attempt,
+            )
+            self._put(tx, change)
             return decisions
 
     def fail(self, view: Declaration, attempt: Attempt, errors: Mapping[int, str]) -> list[int]:
@@ -267,34 +300,43 @@ class PartitionManager:
         if not errors:
             return []
 
-        def step(tx: MapWriter, before: Header) -> list[int]:
+        def decide(tx: MapWriter) -> Change:
+            before = rules.own(tx.known_header(), view)
             # An attempt that no longer stands in the records was reported, forced or dropped meanwhile.
-            records = {b: r for b, r in tx.attempts(errors).items() if r.generation == attempt.generation}
-            rows = tx.rows(records)
-            failed = changes({b: rules.fail(rows.get(b), before, b, attempt, errors[b]) for b in records})
-            tx.end_attempts(records.keys() - failed.keys(), only_of=attempt.generation)
-            if failed:
-                tx.put_attempts(
-                    records, {b: rules.attempt_failed(records[b], errors[b], self.clock()) for b in failed}
-                )
-                write_rows(tx, self._log, before, before, rows, failed.values(), Operation.FAIL, errors)
-            return list(failed)
+            own = {b: r for b, r in tx.attempts(errors).items() if r.generation == attempt.generation}
+            found, now = tx.rows(own), self.clock()
+            failed = _changed({b: rules.fail(found.get(b), before, b, attempt, errors[b]) for b in own})
+            records = {b: rules.attempt_failed(own[b], errors[b], now) for b in failed}
+            return Change(
+                before,
+                before,
+                found=found,
+                rows=failed,
+                operation=Operation.FAIL,
+                why=errors,
+                attempts_found=own,
+                attempts=dict.fromkeys(own) | records,
+            )
 
-        return self._write_if_known(view, "fail", step)
+        with suppress(UnknownView):
+            return list(self._write(view.view, "fail", decide).rows)
+        return []
 
     def abandon(self, view: str, attempt: Attempt) -> None:
         """End an attempt that will not commit (cancelled, fenced): its buckets are as if never attempted."""
 
-        def step(tx: MapWriter) -> None:
-            tx.known_header()
-            found = tx.attempts(attempt.buckets)
-            own_records = {b: r for b, r in found.items() if r.generation == attempt.generation}
-            before = {b: rules.attempt_abandoned(record) for b, record in own_records.items()}
-            tx.put_attempts(found, {b: record for b, record in before.items() if record is not None})
-            tx.end_attempts([b for b, record in before.items() if record is None])
-            tx.leave_behind(attempt.generation)
+        def decide(tx: MapWriter) -> Change:
+            before, found = tx.known_header(), tx.attempts(attempt.buckets)
+            own = {b: record for b, record in found.items() if record.generation == attempt.generation}
+            return Change(
+                before,
+                before,
+                generation=attempt.generation,
+                attempts_found=own,
+                attempts={b: rules.attempt_abandoned(record) for b, record in own.items()},
+            )
 
-        self._transact(view, "abandon", step)
+        self._write(view, "abandon", decide)
 
     def repoint(
         self, view: str, copy: str, copied: Mapping[int, Copied], files: Iterable[DataFile]
@@ -302,80 +344,52 @@ class PartitionManager:
         """Let rows name a copy of their generations; rows that moved on keep what they have."""
         files = tuple(files)
 
-        def step(tx: MapWriter) -> list[int]:
+        def decide(tx: MapWriter) -> Change:
             before = tx.known_header()
-            uncollected(tx, copy)
-            rows = tx.rows(copied)
-            moved = changes({b: rules.repoint(row, before, copied[b], copy) for b, row in rows.items()})
-            if not moved:
-                tx.leave_behind(copy)
-                return []
-            named, changed = NamedGeneration(copy, files), moved.values()
-            write_rows(tx, self._log, before, before, rows, changed, Operation.REPOINT, named=named)
-            return list(moved)
+            tx.uncollected(copy)
+            found = tx.rows(copied)
+            moved = _changed({b: rules.repoint(row, before, copied[b], copy) for b, row in found.items()})
+            change = Change(before, before, found=found, rows=moved, operation=Operation.REPOINT)
+            return replace(change, generation=copy, files=files)
 
-        return self._transact(view, "repoint", step)
+        return list(self._write(view, "repoint", decide).rows)
 
-    def _transact(
-        self, view: str, operation: str, step: Callable[[MapWriter], T], profile: Profile | None = None
-    ) -> T:
-        def once() -> T:
+    def _write(self, view: str, operation: str, decide: Decide, profile: Profile | None = None) -> Change:
+        """What was written, by the first try that met with no conflict."""
+
+        def once() -> Change:
             self.clock()
             with self._store.write(view) as tx:
-                return step(tx)
+                return self._put(tx, decide(tx))
 
         return self._retry.run(profile or self._retry.critical, view, operation, once)
 
-    def _write(
-        self,
-        view: Declaration,
-        operation: str,
-        step: Callable[[MapWriter, Header], T],
-        profile: Profile | None = None,
-    ) -> T:
-        return self._transact(
-            view.view, operation, lambda tx: step(tx, own(tx.known_header(), view)), profile
-        )
+    def _put(self, tx: MapWriter, change: Change) -> Change:
+        return write(tx, change, self.clock(), self._who)
 
-    def _write_if_known(
-        self,
-        view: Declaration,
-        operation: str,
-        step: Callable[[MapWriter, Header], list[int]],
-        profile: Profile | None = None,
-    ) -> list[int]:
-        """`_write` for what does nothing where nothing is to be done: nor for a view that nobody declared."""
 
-        def lenient(tx: MapWriter) -> list[int]:
-            header = tx.header()
-            return [] if header is None else step(tx, own(header, view))
+def _take_over(tx: MapWriter, before: Header, after: Header, operation: Operation) -> Change:
+    """Another definition in force: rows of the one before count as STALE, of another width they are dropped.
 
-        return self._transact(view.view, operation, lenient, profile)
+    Rows that an adopted definition finds again were not looked at meanwhile: they are marked, and the
+    next plan reverts those that still match.
+    """
+    drops, adopted = after.width != before.width, Mark("its definition was adopted again")
+    again = operation is Operation.ADOPT and not drops
+    found = {row.bucket: row for row in tx.rows_between()} if again else {}
+    return Change(
+        before,
+        after,
+        found=found,
+        rows=_changed({b: rules.mark(row, after, b, adopted) for b, row in found.items()}),
+        drops_rows=drops,
+        adds_definition=operation is Operation.TAKE_OVER,
+        line=Line(operation, f"definition {after.definition}"),
+        attempts={} if drops else dict.fromkeys(tx.attempts()),
+        forgets_look=True,
+    )
 
-    def _mark(
-        self,
-        tx: MapWriter,
-        before: Header,
-        header: Header,
-        marks: Mapping[int, Mark],
-        as_of: int | None = None,
-    ) -> tuple[Header, list[int]]:
-        rows = tx.rows(marks)
-        if as_of is not None:
-            newer = {bucket for bucket, row in rows.items() if row.token > as_of}
-            marks = {bucket: mark for bucket, mark in marks.items() if bucket not in newer}
-        marked = changes({b: rules.mark(rows.get(b), before, b, mark) for b, mark in marks.items()})
-        if not marked and header == before:
-            return before, []
-        after = write_rows(tx, self._log, before, header, rows, marked.values())
-        if not marked:
-            moved = header.source_end != before.source_end
-            why = "the source's end moved" if moved else "the bucket that the source ends in was closed"
-            tx.put_events([self._log.of_view(Operation.LOOK, after.version, why)])
-        return after, list(marked)
 
-    def _end_attempt(self, tx: MapWriter, attempt: Attempt, written: Mapping[int, PartitionRow]) -> None:
-        """Success ends every attempt on a bucket, anything else only the caller's own."""
-        tx.end_attempts(written)
-        rest = [bucket for bucket in attempt.buckets if bucket not in written]
-        tx.end_attempts(rest, only_of=attempt.generation)
+def _changed(decided: Mapping[int, PartitionRow | None]) -> dict[int, PartitionRow]:
+    """The rows that a rule changed, of all that it decided on."""
+    return {bucket: row for bucket, row in decided.items() if row is not None}

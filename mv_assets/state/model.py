@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 
 from mv_assets.buckets import Buckets
-from mv_assets.errors import Sealed
+from mv_assets.state.errors import Sealed
 
 # Rows and headers are the truth that readers trust, so only the rules (and the store that loads
 # what they wrote) may build one: everybody else lacks this object.
@@ -104,19 +104,33 @@ class Segment:
     crc: int
     start_ms: int
     end_ms: int
+    # The further table that it is of, where a view reads several; None: the base.
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """All that a bucket's rows were computed from.
 
-    `dimensions` has the fingerprint of each joined table, and as `schema of T` what a table that tells its
-    columns says of them.
+    `base` and `further` are what is in the bucket's window of each table with a time. `dimensions` has the
+    fingerprint of each table that is joined whole, and as `schema of T` what a table that tells its columns
+    says of them.
     """
 
     base: Fingerprint
     definition: str
     dimensions: tuple[tuple[str, Fingerprint], ...] = ()
+    further: tuple[tuple[str, Fingerprint], ...] = ()
+
+    @property
+    def windows(self) -> tuple[Fingerprint, ...]:
+        """What is in each window, the base's first."""
+        return (self.base, *(found for _, found in self.further))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no window holds a segment: there is nothing to compute, whatever the SQL."""
+        return all(found == EMPTY for found in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +234,7 @@ class Look:
     """One complete listing, compared with the map at `map_version`.
 
     `recheck_at` is the time from which the same listing would mean something else (a segment that ends
-    in the future comes due), so that an unchanged table is not taken for unchanged observation.
+    in the future comes due): an unchanged table then does not mean that nothing is to be done.
     """
 
     table_version: str
@@ -231,15 +245,18 @@ class Look:
     recheck_at: int | None = None
     # Files that can't be used, each with its reason.
     broken: tuple[str, ...] = ()
-    rest: Rest | None = None
+    # The first bucket at or above W that has no row, if no row is STALE.
+    first_vacant: int | None = None
     # The oldest bucket that could be computed and is not, though no attempt on it failed.
-    unserved: int | None = None
+    oldest_waiting: int | None = None
     # The end of the bucket in which the source's end lies, if it counts as complete.
     closed: int | None = None
+    # Of several tables, the one whose end that is: W waits for it.
+    ends_first: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Unserved:
+class OldestWaiting:
     """A bucket that could be computed and is not, though nothing failed; and since when looks see it."""
 
     bucket: int
@@ -247,23 +264,17 @@ class Unserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """A map in which no row is STALE, and the first bucket at or above W that has no row."""
-
-    vacant: int
-
-
-@dataclass(frozen=True, slots=True)
 class LookRecord:
-    """The last completed look at a view's inputs; `rest` if the map was at rest after it."""
+    """The last completed look at a view's inputs; with a first vacant bucket if no row was STALE after it."""
 
     table_version: str
     map_version: int
     at: int
     recheck_at: int | None
     broken: tuple[str, ...] = ()
-    rest: Rest | None = None
-    unserved: Unserved | None = None
+    first_vacant: int | None = None
+    oldest_waiting: OldestWaiting | None = None
+    ends_first: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +399,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class MapSummary:
     """As much of a view's map as tells whether anything is to be done, whatever its size."""
 
     header: Header

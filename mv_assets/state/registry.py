@@ -5,9 +5,8 @@ from __future__ import annotations
 from mv_assets.errors import Refused
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.model import Generation, GenerationState
-from mv_assets.state.retry import Retry
 from mv_assets.state.store import Store
-from mv_assets.state.write import beat
+from mv_assets.state.store.retry import Retry
 
 # Of the event log, deleted in one transaction.
 _LINES = 10_000
@@ -48,7 +47,7 @@ class Registry:
         """
         with self._store.write(view) as tx:
             tx.known_header()
-            beat(tx, generation)
+            tx.beat(generation)
 
     def doom(self, view: str) -> list[Generation]:
         """Generations to delete, then to `forget`: newly doomed ones and those of a gc that was cut short.

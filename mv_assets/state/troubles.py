@@ -8,9 +8,8 @@ from contextlib import suppress
 from sqlalchemy import select
 
 from mv_assets.errors import MvError, Refused, StateError, StillReading
-from mv_assets.state import schema
 from mv_assets.state.model import Doing, Trouble
-from mv_assets.state.store import Store
+from mv_assets.state.store import Store, schema
 
 # Of these the first can't be written down, the second is for who asked, the third is none.
 _NO_TROUBLE = (StateError, Refused, StillReading)
@@ -25,7 +24,7 @@ class Troubles:
         self._clock = clock
 
     def note(self, doing: Doing, errors: Mapping[str, MvError | None]) -> None:
-        """What it came to, by view, to look or to work; None if it went well. Writes only what is news."""
+        """What it came to, by view, to look or to work; None if it went well. Writes only changes."""
         self.note_all({doing: errors})
 
     def note_all(self, all_errors: Mapping[Doing, Mapping[str, MvError | None]]) -> None:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from mv_assets.state.database import Database
-from mv_assets.state.map_reader import chunks
-from mv_assets.state.retry import Retry
-from mv_assets.state.schema import inventory
+from mv_assets.state.store.database import Database
+from mv_assets.state.store.map_reader import chunks
+from mv_assets.state.store.retry import Retry
+from mv_assets.state.store.schema import inventory
 
 
 class Known(NamedTuple):

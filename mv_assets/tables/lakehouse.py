@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.errors import MvError, TableRefused, TableUnreadable
+from mv_assets.errors import MvError
 from mv_assets.state.model import Segment
+from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.fingerprint import hashed
-from mv_assets.tables.footer import DamagedPages, Extent, Footer, Unusable, extent
 from mv_assets.tables.inventory import Inventory, Known
-from mv_assets.tables.listing import ALWAYS, Broken, Listing, Progress
-from mv_assets.tables.statistics import ranged
+from mv_assets.tables.listing import ALWAYS, Broken, Listing, OnRead
+from mv_assets.tables.parquet.footer import DamagedPages, Extent, Footer, Unusable, extent
+from mv_assets.tables.parquet.statistics import ranged
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds
 from mv_assets.tables.types import INTEGERS
 
@@ -135,7 +136,7 @@ def enter(
     how: str,
     inventory: Inventory,
     settle_ms: int,
-    progress: Progress,
+    on_read: OnRead,
 ) -> None:
     """Enter the files into the listing; read the footers of those whose extent is not known, once.
 
@@ -149,7 +150,7 @@ def enter(
     if twice:
         raise TableRefused(listing.table, f"lists {twice[0]} twice", "rewrite that file's rows")
     unread = {file.name: file for file in files if file.extent is None}
-    found = _examined(unread, files, read, hashed(how), inventory, progress) if unread else {}
+    found = _examined(unread, files, read, hashed(how), inventory, on_read) if unread else {}
     for file in files:
         known = found.get(file.name)
         start_end, nulls = (file.extent or Extent(None))[:2] if known is None else (known.range, known.nulls)
@@ -178,7 +179,7 @@ def _examined(
     read: Callable[[Active], Extent],
     how: int,
     inventory: Inventory,
-    progress: Progress,
+    on_read: OnRead,
 ) -> dict[str, Known]:
     """What is known of files by their footers. The inventory keeps `how` in place of a checksum."""
     names = {file.name for file in files}
@@ -216,11 +217,11 @@ def _examined(
             examined = dict(zip((file.name for file in batch), pool.map(one, batch), strict=True))
             footers = {name: footer for name, (_, footer) in examined.items() if footer is not None}
             entries = ranged({name: entry for name, (entry, _) in examined.items()}, footers)
-            # Before `progress`, which may end the look: the next one goes on from here.
+            # Before `on_read`, which may end the look: the next one goes on from here.
             inventory.save(entries)
             found |= entries
             size += sum(file.size for file in batch)
-            progress(len(found), size, len(left), whole)
+            on_read(len(found), size, len(left), whole)
     inventory.forget(gone)
     return {name: entry for name, entry in known.items() if name in fresh} | found
 

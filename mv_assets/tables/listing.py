@@ -10,17 +10,17 @@ from typing import Protocol
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.times import FIRST, LAST
-from mv_assets.wording import printable
+from mv_assets.text import printable
 
 # The range of a file that has no time of its own, as in a dimension: it belongs to every bucket.
 ALWAYS = (FIRST, LAST)
 
 # Called with files and bytes examined so far, and with how many of each there are to examine.
-Progress = Callable[[int, int, int, int], None]
+OnRead = Callable[[int, int, int, int], None]
 
 
-def unobserved(_files: int, _bytes: int, _all_files: int, _all_bytes: int) -> None:
-    """The progress that nobody watches."""
+def unnoticed(_files: int, _bytes: int, _all_files: int, _all_bytes: int) -> None:
+    """The default: nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Pending:
     start_ms: int
     end_ms: int
     why: str
+    # Nothing was ever computed there.
+    vacant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +165,13 @@ class Listing:
         return [broken for broken in self.broken.values() if not broken.ranged]
 
 
-class Glance(Protocol):
+class TableVersion(Protocol):
     """A table seen without reading files: enough to tell whether anything changed."""
 
     @property
     def version(self) -> str: ...
 
-    def listing(self, progress: Progress = unobserved) -> Listing:
+    def listing(self, on_read: OnRead = unnoticed) -> Listing:
         """List it completely.
 
         Raises:
@@ -185,7 +187,7 @@ class Table(Protocol):
     @property
     def name(self) -> str: ...
 
-    def glance(self) -> Glance:
+    def current(self) -> TableVersion:
         """See the table as it is now.
 
         Raises:
@@ -203,15 +205,6 @@ class Table(Protocol):
         looking in the others while one is missing, which takes long if no file has it.
         """
         ...
-
-
-def relisted(table: Table, last: Listing) -> Listing:
-    """The table now; the last listing itself if nothing has changed since."""
-    glance = table.glance()
-    # A checksum that was taken of a young file is not trusted for longer than its look.
-    if glance.version == last.version and last.recheck_at is None:
-        return last
-    return glance.listing()
 
 
 def replaced(before: Listing, now: Listing) -> set[str]:

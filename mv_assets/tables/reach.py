@@ -21,8 +21,10 @@ class Reach:
     fingerprint: Fingerprint
 
 
-def sweep(listing: Listing, buckets: Buckets, first: int, end: int) -> Iterator[Reach]:
-    """The buckets that overlap `[first, end)`, in order.
+def sweep(
+    listing: Listing, buckets: Buckets, first: int, end: int, before: int = 0, after: int = 0
+) -> Iterator[Reach]:
+    """The buckets that overlap `[first, end)`, in order; a bucket's window may be wider than itself.
 
     Neighbours with the same segments share one fingerprint, so a file that spans ten thousand empty
     buckets is hashed once.
@@ -33,14 +35,14 @@ def sweep(listing: Listing, buckets: Buckets, first: int, end: int) -> Iterator[
     members: list[int] = []
     seen: tuple[tuple[int, ...], Fingerprint] | None = None
     for bucket in buckets.between(first, end):
-        if soonest_end is not None and soonest_end < bucket:
-            members = [at for at in members if ends[at] >= bucket]
+        begin, stop = buckets.window(bucket, before, after)
+        if soonest_end is not None and soonest_end < begin:
+            members = [at for at in members if ends[at] >= begin]
             seen, soonest_end = None, min((ends[at] for at in members), default=None)
-        stop = buckets.next(bucket)
         while following < len(order) and starts[order[following]] < stop:
             at = order[following]
             following += 1
-            if ends[at] >= bucket:
+            if ends[at] >= begin:
                 members.append(at)
                 seen = None
                 soonest_end = ends[at] if soonest_end is None else min(soonest_end, ends[at])

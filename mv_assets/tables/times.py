@@ -24,10 +24,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
-    """`unit` is declared for integers only: without it a number could be any time."""
+    """`unit` is declared for integers only: without it a number could be any time.
+
+    Dates are days in UTC, or in the `zone` of the view whose column it is.
+    """
 
     name: str
     unit: Unit | None = None
+    zone: str | None = None
 
 
 def milliseconds(first: int, last: int, unit: Unit | Literal["d"]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from itertools import repeat
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.tables.said import NOTHING, Said, said_in
+from mv_assets.tables.parquet.annotations import NOTHING, Said, said_in
 
 INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
 
 from mv_assets.state import health, rules
 from mv_assets.state.model import Header, Segment, Snapshot, State
@@ -46,14 +47,18 @@ def version_of(header: Header) -> str:
 
 
 def _pending(snapshot: Snapshot, trusted: Iterable[int]) -> Iterator[Pending]:
-    """Stretches of coverage between the buckets that can be trusted, the last one without an end."""
-    header = snapshot.header
+    """Coverage but for the buckets that can be trusted: others with a row, and what lies between all."""
+    header, held = snapshot.header, frozenset(trusted)
     cursor = header.start
-    for bucket in trusted:
-        if bucket > cursor:
-            yield Pending(cursor, bucket, _waits_for(snapshot, cursor))
-        cursor = header.buckets.next(bucket)
-    yield Pending(cursor, ALWAYS[1], _waits_for(snapshot, cursor))
+    for run in header.buckets.stretches(bucket for bucket in snapshot.rows if bucket >= cursor):
+        if run[0] > cursor:
+            yield Pending(cursor, run[0], _waits_for(snapshot, cursor), vacant=True)
+        for is_held, part in groupby(run, key=held.__contains__):
+            some = list(part)
+            cursor = header.buckets.next(some[-1])
+            if not is_held:
+                yield Pending(some[0], cursor, _waits_for(snapshot, some[0]))
+    yield Pending(cursor, ALWAYS[1], _waits_for(snapshot, cursor), vacant=True)
 
 
 def _waits_for(snapshot: Snapshot, bucket: int) -> str:

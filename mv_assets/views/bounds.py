@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mv_assets.buckets import iso
 from mv_assets.config.values import EARLIEST
-from mv_assets.errors import BucketError, ExtendedTooFar, TooManyBuckets
+from mv_assets.errors import BucketError
+from mv_assets.views.errors import ExtendedTooFar, TooManyBuckets
 from mv_assets.views.view import View
 
 # Forty years of minutes: more is a start that nobody meant, and no look would get through it.

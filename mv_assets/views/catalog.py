@@ -1,26 +1,32 @@
-"""A whole project made ready: every view's SQL analysed, and all mistakes at once if there are any."""
+"""A whole project made ready: every view's SQL or function looked at, and all mistakes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError
 from pathlib import Path
+from typing import Any
 
-from mv_assets.config import Draft, MaterializedView, Project, Table, in_order, read
-from mv_assets.errors import Mistake, NotDeclared
+from mv_assets.config import DeclaredProject, Draft, Function, MaterializedView, Table, in_order, read
+from mv_assets.config.errors import Mistake
+from mv_assets.spark_sql.functions import not_to_declare
 from mv_assets.spark_sql.scope import Source
-from mv_assets.views.admission import ViewSql, analyse
-from mv_assets.views.view import View, definition_of, may_find_by_id, unseen
+from mv_assets.views import python
+from mv_assets.views.admission import analyse
+from mv_assets.views.errors import NotDeclared
+from mv_assets.views.python import Loaded, NotLoaded, SqlFunction, ViewFunction
+from mv_assets.views.view import Body, View, definition_of, may_find_by_id, unseen
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The project's tables as declared, and its views, each after the one it is based on."""
+    """The project's tables as declared, its functions, and its views, each after the one it is based on."""
 
-    project: Project
+    project: DeclaredProject
     tables: Mapping[str, Table]
     views: Mapping[str, View]
+    functions: Mapping[str, SqlFunction] = field(default_factory=dict)
 
     def view(self, name: str) -> View:
         """A view by its name.
@@ -36,25 +42,30 @@ class Catalog:
     def root(self, name: str) -> str:
         """The table that a view comes from, directly or through others; a table's is itself."""
         while name in self.views:
-            name = self.views[name].declared.base
+            name = self.views[name].declared.base.table
         return name
 
+    def below(self, view: View) -> list[View]:
+        """The views that a view reads."""
+        return [self.views[name] for name in view.declared.timed if name in self.views]
+
     def with_dependants(self, name: str) -> list[str]:
-        """A view, and after it those that are based on it, directly or through others."""
+        """A view, and after it those that read it, directly or through others."""
         found = [name]
         for each, view in self.views.items():
-            if view.declared.base in found:
+            if not set(found).isdisjoint(view.declared.timed):
                 found.append(each)
         return found
 
     def with_upstream(self, names: Iterable[str] | None = None) -> list[View]:
-        """The named views, or all, with those they are based on before them."""
+        """The named views, or all, with those they read before them."""
         wanted: set[str] = set()
-        for name in self.views if names is None else names:
-            view: View | None = self.view(name)
-            while view is not None and view.name not in wanted:
+        left = [self.view(name) for name in (self.views if names is None else names)]
+        while left:
+            view = left.pop()
+            if view.name not in wanted:
                 wanted.add(view.name)
-                view = self.views.get(view.declared.base)
+                left += self.below(view)
         return [view for name, view in self.views.items() if name in wanted]
 
 
@@ -79,7 +90,7 @@ def load(
 
 
 def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence[str] = ()) -> Catalog:
-    """Make a project ready.
+    """Make a project ready. Python that it names is imported, and so is run.
 
     Raises:
         ProjectError: with every mistake that was found.
@@ -87,7 +98,8 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
     """
     tables = {table.name: table for table in draft.project.tables}
     sources = {name: unseen(table) for name, table in tables.items()}
-    views, mistakes = _views(draft.project, sources)
+    code = _Code.of(draft)
+    views, mistakes = _views(draft.project, sources, code)
     if schemas:
         from mv_assets.views.schemas import known  # noqa: PLC0415 - what reads no table needs no Arrow
 
@@ -98,47 +110,114 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
             mistakes += wrong
             misread |= {name} if wrong else set()
         # Of a table whose time column is not known, a view's can't be judged.
-        unjudged = {f"views.{view.name}.time_column" for view in draft.project.views if view.base in misread}
-        views, wrong = _views(draft.project, sources)
+        unjudged = {
+            f"views.{view.name}.time_column" for view in draft.project.views if view.base.table in misread
+        }
+        views, wrong = _views(draft.project, sources, code)
         mistakes += [mistake for mistake in wrong if mistake.where not in unjudged]
-    draft.add(mistakes)
-    return Catalog(draft.finished(), tables, views)
+    draft.add([*code.mistakes, *mistakes])
+    return Catalog(draft.finished(), tables, views, code.functions)
 
 
-def _views(project: Project, tables: Mapping[str, Source]) -> tuple[dict[str, View], list[Mistake]]:
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The Python of a project: functions that SQL may call, and those that views are made of."""
+
+    # Of all functions that are declared, those too that can't be had.
+    names: tuple[str, ...] = ()
+    functions: dict[str, SqlFunction] = field(default_factory=dict)
+    bodies: dict[str, ViewFunction] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, draft: Draft) -> _Code:
+        made = cls(tuple(function.name for function in draft.project.functions))
+        for declared in draft.project.functions:
+            made._function(declared, draft.folder)
+        for view in draft.project.views:
+            made._body(view, draft.folder)
+        return made
+
+    def _function(self, declared: Function, folder: Path | None) -> None:
+        where = f"functions.{declared.name}"
+        if (taken := not_to_declare(declared.name)) is not None:
+            self.mistakes.append(Mistake(f"{where}.name", taken))
+        loaded = self._loaded(declared.python, folder, f"{where}.python")
+        if loaded is not None:
+            self.functions[declared.name] = SqlFunction(declared, loaded)
+
+    def _body(self, view: MaterializedView, folder: Path | None) -> None:
+        if view.python is None:
+            return
+        where = f"views.{view.name}.python"
+        loaded = self._loaded(view.python, folder, where)
+        if loaded is not None:
+            wrong = python.parameter_mistakes(loaded.function, view.reads)
+            self.mistakes.extend(Mistake(where, what) for what in wrong)
+            parameters = python.parameters_of(loaded.function)
+            self.bodies[view.name] = ViewFunction(loaded, parameters, view.version)
+
+    def _loaded(self, named: str | Callable[..., Any], folder: Path | None, where: str) -> Loaded | None:
+        try:
+            return python.load(named, folder)
+        except NotLoaded as why:
+            self.mistakes.append(Mistake(where, str(why)))
+        return None
+
+
+def _views(
+    project: DeclaredProject, tables: Mapping[str, Source], code: _Code
+) -> tuple[dict[str, View], list[Mistake]]:
     sources, views, mistakes = dict(tables), {}, []
     by_id = {table.name for table in project.tables if may_find_by_id(table)}
     for declared in _in_order(project.views):
-        base = sources.get(declared.base)
-        dimensions = [sources[name] for name in declared.dimensions if name in sources]
-        if base is None or len(dimensions) < len(declared.dimensions):
+        if any(name not in sources for name in declared.reads):
             # That is a mistake of its own, which the file's reader has named.
             continue
-        sql, wrong = analyse(
-            declared.sql,
-            base=base,
-            dimensions=dimensions,
-            time_column=declared.time_column,
-            buckets=declared.buckets,
-        )
+        body, wrong = _body(declared, sources, code)
         mistakes += [replace(mistake, where=f"views.{declared.name}.{mistake.where}") for mistake in wrong]
-        if sql is not None:
-            read = {declared.base, *declared.dimensions}
-            definition = definition_of(declared, sql, base, project.spark.conf, by_id=bool(read & by_id))
-            views[declared.name] = View(declared, sql, definition)
-            sources[declared.name] = _as_source(declared, sql)
+        # A function that can't be had is a mistake of its own.
+        if body is not None and body.calls <= code.functions.keys():
+            definition = definition_of(
+                declared,
+                body,
+                [sources[name] for name in declared.timed],
+                project.spark.conf,
+                by_id=not by_id.isdisjoint(declared.reads),
+                functions=code.functions,
+            )
+            views[declared.name] = view = View(declared, body, definition)
+            sources[declared.name] = view.source
     return views, mistakes
 
 
-def _tables_of(project: Project, only: Sequence[str]) -> set[str]:
+def _body(
+    declared: MaterializedView, sources: Mapping[str, Source], code: _Code
+) -> tuple[Body | None, list[Mistake]]:
+    if declared.sql is None:
+        return code.bodies.get(declared.name), []
+    base, *further = (sources[name] for name in declared.timed)
+    return analyse(
+        declared.sql,
+        base=base,
+        further=further,
+        dimensions=[sources[name] for name in declared.dimensions],
+        time_column=declared.time_column,
+        buckets=declared.buckets,
+        scope=declared.scope,
+        functions=code.names,
+    )
+
+
+def _tables_of(project: DeclaredProject, only: Sequence[str]) -> set[str]:
     """The tables that some views read, through the views they are based on; of no views: all tables."""
     declared = {view.name: view for view in project.views}
     wanted, names = set[str](), list(only)
     while names:
         view = declared.pop(names.pop(), None)
         if view is not None:
-            wanted |= {view.base, *view.dimensions}
-            names.append(view.base)
+            wanted |= set(view.reads)
+            names += view.timed
     return wanted if only else {table.name for table in project.tables}
 
 
@@ -150,9 +229,4 @@ def _in_order(views: tuple[MaterializedView, ...]) -> list[MaterializedView]:
 
 
 def _used(table: str, views: Mapping[str, View]) -> frozenset[str]:
-    return frozenset[str]().union(*(view.sql.used.get(table, ()) for view in views.values()))
-
-
-def _as_source(declared: MaterializedView, sql: ViewSql) -> Source:
-    columns = dict.fromkeys(sql.columns)
-    return Source(declared.name, columns, time_column=declared.time_column, grain=sql.grain)
+    return frozenset[str]().union(*(view.body.used.get(table, ()) for view in views.values()))

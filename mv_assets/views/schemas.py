@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from mv_assets.config import Table
 from mv_assets.config.checks import suggestion
-from mv_assets.errors import Mistake, MvError
+from mv_assets.config.errors import Mistake
+from mv_assets.errors import MvError
 from mv_assets.spark_sql.scope import Source
-from mv_assets.tables.opening import open_table
+from mv_assets.tables.open import open_table
 from mv_assets.tables.types import INTEGERS, TIMES
 from mv_assets.views.view import unseen
 

@@ -1,21 +1,27 @@
-"""A view ready for use: what was declared, its SQL as analysed, and the hash that defines it."""
+"""A view ready for use: what was declared, its SQL or function, and the hash that defines it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mv_assets.buckets import Buckets
 from mv_assets.config import MaterializedView, Table
-from mv_assets.spark_sql.merging import Merging
+from mv_assets.config.models import BaseTable, FurtherTable
+from mv_assets.refusal import Refusal
+from mv_assets.spark_sql.merge import Merging
 from mv_assets.spark_sql.scope import Source
 from mv_assets.state import health
 from mv_assets.state.model import Declaration, Snapshot
 from mv_assets.state.store import Store
 from mv_assets.views.admission import ViewSql
+from mv_assets.views.python import SqlFunction, ViewFunction
 
+# What computes a view.
+Body = ViewSql | ViewFunction
 # Raise it when the engine would compute other rows from the same SQL and the same files.
 ENGINE_FORMAT = 1
 # The same for SQL that reaches inside columns of tables which may find these by id: it was given nulls.
@@ -23,11 +29,29 @@ INSIDE_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A table of which a bucket reads a stretch around its own time.
+
+    `waits` if the bucket is not due before that stretch is known to be there.
+    """
+
+    table: str
+    before: int = 0
+    after: int = 0
+    waits: bool = True
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether the stretch is the bucket itself."""
+        return not (self.before or self.after)
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A declared view and its definition."""
 
     declared: MaterializedView
-    sql: ViewSql
+    body: Body
     definition: str
 
     @property
@@ -40,13 +64,50 @@ class View:
 
     @property
     def declaration(self) -> Declaration:
-        return Declaration(self.name, self.definition, self.declared.bucket, self.declared.start)
+        return Declaration(self.name, self.definition, self.buckets.text, self.declared.start)
+
+    @property
+    def select(self) -> ViewSql:
+        """Its SQL as analysed; only views that have one are asked for it."""
+        if isinstance(self.body, ViewFunction):
+            raise TypeError(f"view {self.name} is a function")
+        return self.body
+
+    @property
+    def source(self) -> Source:
+        """What the SQL of others knows of it."""
+        columns = None if self.body.columns is None else dict.fromkeys(self.body.columns)
+        time, zone = self.declared.time_column, self.buckets.zone
+        return Source(self.name, columns, time, grain=self.body.grain, zone=zone)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """What a bucket reads of each table with a time; the base's first."""
+        base = self.declared.base
+        further = (Window(each.table, each.from_, each.to, each.wait) for each in self.declared.with_)
+        return (Window(base.table, base.from_, base.to), *further)
+
+    @property
+    def buffer(self) -> int:
+        """How long after its end a bucket is first computed: once all that it waits for can be there."""
+        return self.declared.buffer + max(window.after for window in self.windows if window.waits)
+
+    @property
+    def closes(self) -> int | None:
+        """How long after its end a bucket counts as complete although the data stops before."""
+        closes = self.declared.closes
+        return None if closes is None else closes + self.buffer - self.declared.buffer
+
+    @property
+    def by_bucket(self) -> bool:
+        """Whether it is meant over the rows of each bucket's windows, not over the whole table."""
+        return self.declared.scope == "bucket"
 
     @property
     def merging(self) -> Merging | None:
         """How files that only came are merged into what is stored, if they are."""
-        found = self.sql.merging
-        if isinstance(found, str) or (found.floats and not self.declared.merge_floats):
+        found = self.body.merging
+        if isinstance(found, Refusal) or (found.floats and not self.declared.merge_floats):
             return None
         return found
 
@@ -56,7 +117,7 @@ class View:
 
     def wrong(self, snapshot: Snapshot, now: int) -> health.Wrong:
         """What is wrong with it, by its map."""
-        return health.wrong(snapshot, self.declared.buffer, self.declared.stall_after, now)
+        return health.wrong(snapshot, self.buffer, self.declared.stall_after, now)
 
     def kept_in(self, store: Store, now: int) -> tuple[Snapshot, health.Wrong]:
         """Its map, and what is wrong by that: as of the last look, and whether this project may write it.
@@ -99,11 +160,12 @@ _NO_MATTER = (
 
 def definition_of(
     declared: MaterializedView,
-    sql: ViewSql,
-    base: Source,
+    body: Body,
+    sources: Sequence[Source],
     conf: Mapping[str, str] | None = None,
     *,
     by_id: bool = False,
+    functions: Mapping[str, SqlFunction] | None = None,
 ) -> str:
     """The hash of all that decides which rows a bucket has, but the inputs themselves.
 
@@ -111,10 +173,10 @@ def definition_of(
     Types of columns are inputs too, as they can go back to what they were, which a definition can't.
     `by_id`: a table of the view may find its columns by id.
     """
-    parts = {
-        "engine": INSIDE_FORMAT if by_id and sql.reaches_inside else ENGINE_FORMAT,
-        "sql": sql.sql,
-        "columns": sql.columns,
+    base, *further = sources
+    parts: dict[str, Any] = {
+        "engine": INSIDE_FORMAT if by_id and body.reaches_inside else ENGINE_FORMAT,
+        **_defining(body),
         "bucket": declared.bucket,
         "time_column": declared.time_column,
         "base": [base.name, base.time_column, base.time_unit],
@@ -122,7 +184,26 @@ def definition_of(
         "on_base_delete": declared.on_base_delete,
         "conf": sorted((key, value) for key, value in (conf or {}).items() if _matters(key)),
     }
+    # What is not given is left out: views that never had it keep their definitions.
+    if declared.scope == "bucket":
+        windows = [[*_window(declared.base)], *([*_window(each)] for each in declared.with_)]
+        times = [[source.name, source.time_column, source.time_unit] for source in further]
+        parts |= {"scope": "bucket", "windows": windows, "with": times}
+    if declared.timezone != "UTC":
+        parts |= {"timezone": declared.timezone}
+    if body.calls:
+        parts |= {"functions": [(functions or {})[name].definition for name in sorted(body.calls)]}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _defining(body: Body) -> dict[str, Any]:
+    if isinstance(body, ViewFunction):
+        return {"python": body.code, "version": body.version}
+    return {"sql": body.sql, "columns": body.columns}
+
+
+def _window(declared: BaseTable | FurtherTable) -> tuple[str, int, int]:
+    return declared.table, declared.from_, declared.to
 
 
 def _matters(key: str) -> bool:

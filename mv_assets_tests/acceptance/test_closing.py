@@ -14,7 +14,7 @@ from mv_assets.observe.observation import Limits, Observation, Observed, Unchang
 from mv_assets.plan import planner
 from mv_assets.state import health, rules
 from mv_assets.state.model import _SEAL, Operation
-from mv_assets_tests.lake import HOURLY, Lake, day, through, view, works
+from mv_assets_tests.support.lake import HOURLY, Lake, day, operations_of, through, view
 
 Lakes = Callable[..., Lake]
 # 23:59:31, when the last row of a daily batch is written.
@@ -41,7 +41,7 @@ def test_141_a_day_whose_data_stops_at_235931_is_due_once_it_is_closed(lake: Lak
     made.converge()
     assert (made.planned(), made.states(0), made.watermark()) == ([], "-", 0)
     made.clock.now = DAY + HOUR
-    assert works(planner.plan(made.look())) == [("APPEND", [0])]
+    assert operations_of(planner.plan(made.look())) == [("APPEND", [0])]
     made.converge()
     assert (made.states(0, 1), made.watermark()) == ("V-", 1)
     # The next day has no data: it is not due at any time, and W stays.
@@ -95,18 +95,18 @@ def test_the_map_and_the_clock_alone_tell_that_a_bucket_is_closed(lake: Lakes) -
     made.clock.now = 2 * DAY + HOUR - 1
     made.converge()
     made.look(whole=True)
-    pulse = made.store.pulse("v")
+    summary = made.store.summary("v")
     for limits in (Limits(closes=HOUR), Limits(buffer=2 * HOUR, closes=HOUR)):
-        assert nothing_due(pulse, limits, 2 * DAY + HOUR - 1)
-        assert not nothing_due(pulse, limits, 2 * DAY + HOUR)
-    assert nothing_due(pulse, Limits(), 1_000 * DAY)
+        assert nothing_due(summary, limits, 2 * DAY + HOUR - 1)
+        assert not nothing_due(summary, limits, 2 * DAY + HOUR)
+    assert nothing_due(summary, Limits(), 1_000 * DAY)
     # Closed and looked at, and its buffer not over yet.
     made.clock.now += 1
     made.look()
     made.look(whole=True)
-    pulse, limits = made.store.pulse("v"), Limits(buffer=2 * HOUR, closes=HOUR)
-    assert nothing_due(pulse, limits, 2 * DAY + 2 * HOUR - 1)
-    assert not nothing_due(pulse, limits, 2 * DAY + 2 * HOUR)
+    summary, limits = made.store.summary("v"), Limits(buffer=2 * HOUR, closes=HOUR)
+    assert nothing_due(summary, limits, 2 * DAY + 2 * HOUR - 1)
+    assert not nothing_due(summary, limits, 2 * DAY + 2 * HOUR)
 
 
 def test_w_climbs_by_the_clock_over_what_a_person_had_computed_before(lake: Lakes) -> None:
@@ -120,7 +120,7 @@ def test_w_climbs_by_the_clock_over_what_a_person_had_computed_before(lake: Lake
     assert made.watermark() == 0
     made.clock.now += 1
     observed = made.look()
-    assert (works(planner.plan(observed)), made.watermark()) == ([], 1)
+    assert (operations_of(planner.plan(observed)), made.watermark()) == ([], 1)
     assert isinstance(made.look(), Unchanged)
 
 
@@ -248,7 +248,7 @@ def test_closing_before_1970_is_like_any_other(lake: Lakes) -> None:
     made.converge()
     assert (made.states(-2, -1), made.watermark()) == ("V-", -1)
     made.clock.now = HOUR
-    assert works(planner.plan(made.look())) == [("APPEND", [-1])]
+    assert operations_of(planner.plan(made.look())) == [("APPEND", [-1])]
     made.converge()
     assert (made.states(-2, -1), made.watermark()) == ("VV", 0)
 

@@ -8,25 +8,25 @@ from threading import Thread
 import pyarrow.parquet as pq
 import pytest
 
-from mv_assets.errors import Fenced
 from mv_assets.plan import planner
 from mv_assets.plan.scope import Scope
 from mv_assets.run.refresher import Report
 from mv_assets.run.warehouse import Contents
+from mv_assets.state.errors import Fenced
 from mv_assets.state.model import State
 from mv_assets.state.registry import Registry
-from mv_assets_tests.lake import HOURLY, day, through, view
-from mv_assets_tests.modelled import DAY
-from mv_assets_tests.refinery import Eventful, Refinery
+from mv_assets_tests.support.lake import HOURLY, day, through, view
+from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.support.spark_lake import Eventful, SparkLake
 
-Refineries = Callable[..., Refinery]
+SparkLakes = Callable[..., SparkLake]
 SUMS = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(x) AS x FROM events GROUP BY ALL"
 
 
 @pytest.fixture
-def lake(refinery: Refineries) -> Refinery:
+def lake(spark_lake: SparkLakes) -> SparkLake:
     """Files of days 0 to 2, nothing computed yet."""
-    made = refinery(view(sql=SUMS))
+    made = spark_lake(view(sql=SUMS))
     made.days(0, 1, 2)
     return made
 
@@ -42,7 +42,7 @@ def once(event: Callable[[], object]) -> Callable[[], None]:
     return happen
 
 
-def test_39_a_file_that_can_t_be_read_fails_its_bucket_alone_and_holds_w(lake: Refinery) -> None:
+def test_39_a_file_that_can_t_be_read_fails_its_bucket_alone_and_holds_w(lake: SparkLake) -> None:
     lake.spoil("day-1.parquet", "x")
     report = lake.run()["v"]
     outcomes = {bucket // DAY: result.outcome.value for bucket, result in report.results.items()}
@@ -54,7 +54,7 @@ def test_39_a_file_that_can_t_be_read_fails_its_bucket_alone_and_holds_w(lake: R
 
 
 def test_39_a_file_that_vanished_from_the_listing_too_is_a_source_change_and_no_failure(
-    lake: Refinery,
+    lake: SparkLake,
 ) -> None:
     lake.before = once(lambda: lake.remove("day-1.parquet"))
     assert lake.outcomes() == {0: "committed", 1: "committed", 2: "committed"}
@@ -63,7 +63,7 @@ def test_39_a_file_that_vanished_from_the_listing_too_is_a_source_change_and_no_
     assert (row.rows, lake.snapshot().attempts) == (0, {})
 
 
-def test_42_healing_moves_w_and_computes_nothing_else_again(lake: Refinery) -> None:
+def test_42_healing_moves_w_and_computes_nothing_else_again(lake: SparkLake) -> None:
     lake.spoil("day-1.parquet", "x")
     lake.run()
     kept = [lake.row(0), lake.row(2)]
@@ -73,7 +73,7 @@ def test_42_healing_moves_w_and_computes_nothing_else_again(lake: Refinery) -> N
     lake.check()
 
 
-def test_43_a_file_that_arrives_during_a_refresh_leaves_progress_that_is_not_valid(lake: Refinery) -> None:
+def test_43_a_file_that_arrives_during_a_refresh_leaves_progress_that_is_not_valid(lake: SparkLake) -> None:
     observed = lake.look()
     lake.before = once(lambda: lake.write("late.parquet", [day(1)]))
     assert lake.carry_out(observed) == {0: "committed", 1: "committed as STALE", 2: "committed"}
@@ -82,7 +82,7 @@ def test_43_a_file_that_arrives_during_a_refresh_leaves_progress_that_is_not_val
     lake.check()
 
 
-def test_43_a_file_rewritten_during_a_refresh_commits_nothing(lake: Refinery) -> None:
+def test_43_a_file_rewritten_during_a_refresh_commits_nothing(lake: SparkLake) -> None:
     lake.run()
     lake.write("day-1.parquet", through(1), value=5)
     before, observed = lake.row(1), lake.look()
@@ -97,10 +97,10 @@ def test_43_a_file_rewritten_during_a_refresh_commits_nothing(lake: Refinery) ->
 
 
 def test_44_and_50_a_lagging_deployment_finds_its_work_done_and_goes_on(
-    lake: Refinery, refinery: Refineries
+    lake: SparkLake, spark_lake: SparkLakes
 ) -> None:
     lagging = lake.look()
-    peer = refinery(view(sql=SUMS))
+    peer = spark_lake(view(sql=SUMS))
     assert peer.outcomes() == dict.fromkeys(range(3), "committed")
     version = peer.version()
     assert lake.carry_out(lagging) == dict.fromkeys(range(3), "replay")
@@ -109,7 +109,7 @@ def test_44_and_50_a_lagging_deployment_finds_its_work_done_and_goes_on(
     assert lake.outcomes() == {3: "committed"}
 
 
-def test_46_an_old_bucket_is_repaired_below_w(lake: Refinery) -> None:
+def test_46_an_old_bucket_is_repaired_below_w(lake: SparkLake) -> None:
     lake.run()
     lake.write("late.parquet", [day(0)])
     assert lake.outcomes() == {0: "committed"}
@@ -117,9 +117,9 @@ def test_46_an_old_bucket_is_repaired_below_w(lake: Refinery) -> None:
     lake.check()
 
 
-def test_47_two_refreshers_at_once_commit_each_bucket_once(lake: Refinery, refinery: Refineries) -> None:
+def test_47_two_refreshers_at_once_commit_each_bucket_once(lake: SparkLake, spark_lake: SparkLakes) -> None:
     reports: list[Report] = []
-    peer = refinery(view(sql=SUMS))
+    peer = spark_lake(view(sql=SUMS))
     threads = [Thread(target=lambda each=each: reports.append(each.run()["v"])) for each in (lake, peer)]
     for thread in threads:
         thread.start()
@@ -133,7 +133,7 @@ def test_47_two_refreshers_at_once_commit_each_bucket_once(lake: Refinery, refin
     lake.check()
 
 
-def test_51_a_cancelled_refresh_leaves_its_buckets_as_they_were(lake: Refinery) -> None:
+def test_51_a_cancelled_refresh_leaves_its_buckets_as_they_were(lake: SparkLake) -> None:
     def cancel() -> None:
         raise KeyboardInterrupt
 
@@ -145,7 +145,7 @@ def test_51_a_cancelled_refresh_leaves_its_buckets_as_they_were(lake: Refinery) 
     assert lake.outcomes() == dict.fromkeys(range(3), "committed")
 
 
-def test_82_a_file_rewritten_and_restored_while_it_was_read_does_not_become_valid(lake: Refinery) -> None:
+def test_82_a_file_rewritten_and_restored_while_it_was_read_does_not_become_valid(lake: SparkLake) -> None:
     path = lake.folder / "events" / "day-1.parquet"
     original = path.read_bytes()
     lake.before = once(lambda: lake.write("day-1.parquet", through(1), value=1_000))
@@ -156,7 +156,7 @@ def test_82_a_file_rewritten_and_restored_while_it_was_read_does_not_become_vali
     lake.check()
 
 
-def test_83_a_generation_of_which_one_bucket_committed_stays(lake: Refinery) -> None:
+def test_83_a_generation_of_which_one_bucket_committed_stays(lake: SparkLake) -> None:
     observed = lake.look()
     lake.after = once(lambda: lake.write("day-0.parquet", through(0), value=9))
     assert lake.carry_out(observed) == {0: "source changed", 1: "committed", 2: "committed"}
@@ -165,7 +165,7 @@ def test_83_a_generation_of_which_one_bucket_committed_stays(lake: Refinery) -> 
     lake.check()
 
 
-def test_84_a_commit_of_what_gc_collected_is_refused_and_planned_again(lake: Refinery) -> None:
+def test_84_a_commit_of_what_gc_collected_is_refused_and_planned_again(lake: SparkLake) -> None:
     observed = lake.look()
     lake.after = once(lambda: Registry(lake.store, lifetime_ms=0).doom("v"))
     assert lake.carry_out(observed) == dict.fromkeys(range(3), "planned again")
@@ -174,7 +174,7 @@ def test_84_a_commit_of_what_gc_collected_is_refused_and_planned_again(lake: Ref
     lake.check()
 
 
-def test_87_the_first_bucket_fails_later_ones_commit_and_when_it_heals_w_jumps(lake: Refinery) -> None:
+def test_87_the_first_bucket_fails_later_ones_commit_and_when_it_heals_w_jumps(lake: SparkLake) -> None:
     lake.spoil("day-0.parquet", "x")
     assert lake.outcomes() == {0: "failed", 1: "committed", 2: "committed"}
     assert lake.watermark() == 0
@@ -183,7 +183,7 @@ def test_87_the_first_bucket_fails_later_ones_commit_and_when_it_heals_w_jumps(l
     assert lake.watermark() == 3
 
 
-def test_89_work_planned_before_a_person_forced_the_bucket_does_not_serve_that(lake: Refinery) -> None:
+def test_89_work_planned_before_a_person_forced_the_bucket_does_not_serve_that(lake: SparkLake) -> None:
     lake.run()
     lake.write("late.parquet", [day(1)])
     observed = lake.look()
@@ -196,7 +196,7 @@ def test_89_work_planned_before_a_person_forced_the_bucket_does_not_serve_that(l
     lake.check()
 
 
-def test_a_forced_refresh_of_unchanged_buckets_really_computes_them(lake: Refinery) -> None:
+def test_a_forced_refresh_of_unchanged_buckets_really_computes_them(lake: SparkLake) -> None:
     lake.run()
     before = lake.row(1)
     lake.manager.force(lake.catalog.view("v").declaration, [DAY], "by hand")
@@ -207,7 +207,7 @@ def test_a_forced_refresh_of_unchanged_buckets_really_computes_them(lake: Refine
     assert (after.inputs, after.generation != before.generation) == (before.inputs, True)
 
 
-def test_92_a_bucket_whose_files_never_rest_gets_data_and_w_moves(lake: Refinery) -> None:
+def test_92_a_bucket_whose_files_never_rest_gets_data_and_w_moves(lake: SparkLake) -> None:
     count = iter(range(100))
 
     def arrive() -> None:
@@ -223,7 +223,7 @@ def test_92_a_bucket_whose_files_never_rest_gets_data_and_w_moves(lake: Refinery
 
 
 def test_93_a_bucket_whose_attempt_never_ended_runs_by_itself(
-    lake: Refinery, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places: list[str] = []
 
@@ -244,9 +244,9 @@ def test_93_a_bucket_whose_attempt_never_ended_runs_by_itself(
 
 
 def test_99_peers_that_commit_other_buckets_meanwhile_do_not_hold_mine_up(
-    lake: Refinery, refinery: Refineries
+    lake: SparkLake, spark_lake: SparkLakes
 ) -> None:
-    peer = refinery(view(sql=SUMS))
+    peer = spark_lake(view(sql=SUMS))
     observed, theirs = lake.look(), Scope(2 * DAY, 3 * DAY)
     work = planner.plan(observed).work[0]
     mine = type(work)(work.operation, work.buckets[:2], work.bytes, work.reason)
@@ -256,10 +256,10 @@ def test_99_peers_that_commit_other_buckets_meanwhile_do_not_hold_mine_up(
 
 
 def test_an_earlier_definition_is_fenced_in_the_middle_of_its_work(
-    lake: Refinery, refinery: Refineries
+    lake: SparkLake, spark_lake: SparkLakes
 ) -> None:
     observed = lake.look()
-    newer = refinery(view(sql=HOURLY))
+    newer = spark_lake(view(sql=HOURLY))
     lake.after = once(newer.look)
     with pytest.raises(Fenced):
         lake.carry_out(observed)
@@ -269,7 +269,7 @@ def test_an_earlier_definition_is_fenced_in_the_middle_of_its_work(
     newer.check()
 
 
-def test_a_row_outside_of_the_computed_buckets_fails_the_attempt(lake: Refinery) -> None:
+def test_a_row_outside_of_the_computed_buckets_fails_the_attempt(lake: SparkLake) -> None:
     class Misplacing(Eventful):
         def contents(self, view: str, generation: str) -> Contents:
             found = Eventful.contents(self, view, generation)
@@ -285,7 +285,7 @@ def test_a_row_outside_of_the_computed_buckets_fails_the_attempt(lake: Refinery)
     lake.check()
 
 
-def test_rows_bytes_segments_and_duration_are_recorded(lake: Refinery) -> None:
+def test_rows_bytes_segments_and_duration_are_recorded(lake: SparkLake) -> None:
     lake.run()
     row = lake.row(1)
     assert row is not None
@@ -298,8 +298,8 @@ def test_rows_bytes_segments_and_duration_are_recorded(lake: Refinery) -> None:
         assert (pq.read_table(opened).num_rows, files[0].rows) == (6, 6)
 
 
-def test_zero_rows_are_valid_with_zero_rows(refinery: Refineries) -> None:
-    lake = refinery(view(sql=SUMS.replace("GROUP", "WHERE x > 0 GROUP")))
+def test_zero_rows_are_valid_with_zero_rows(spark_lake: SparkLakes) -> None:
+    lake = spark_lake(view(sql=SUMS.replace("GROUP", "WHERE x > 0 GROUP")))
     lake.days(0, 1)
     lake.write("day-3.parquet", through(3))
     assert lake.outcomes() == dict.fromkeys(range(4), "committed")
@@ -307,8 +307,8 @@ def test_zero_rows_are_valid_with_zero_rows(refinery: Refineries) -> None:
     lake.check()
 
 
-def test_an_error_that_lies_in_the_query_fails_all_buckets_at_once(refinery: Refineries) -> None:
-    lake = refinery(
+def test_an_error_that_lies_in_the_query_fails_all_buckets_at_once(spark_lake: SparkLakes) -> None:
+    lake = spark_lake(
         view(sql="SELECT date_trunc('hour', at) AS hour, sum(nope) AS n FROM events GROUP BY ALL")
     )
     lake.days(0, 1, 2)
@@ -319,25 +319,25 @@ def test_an_error_that_lies_in_the_query_fails_all_buckets_at_once(refinery: Ref
     assert len(lake.snapshot().attempts) == 3
 
 
-def test_a_refresh_reads_no_more_than_it_is_allowed_to(lake: Refinery) -> None:
+def test_a_refresh_reads_no_more_than_it_is_allowed_to(lake: SparkLake) -> None:
     size = (lake.folder / "events" / "day-0.parquet").stat().st_size
     report = lake.run(scope=Scope(max_bytes=2 * size + 5))["v"]
     assert [bucket // DAY for bucket in report.results] == [0, 1]
     assert [(each.bucket // DAY, "allowed" in each.reason) for each in report.waiting] == [(2, True)]
 
 
-def test_a_refresh_of_a_range_leaves_the_others(lake: Refinery) -> None:
+def test_a_refresh_of_a_range_leaves_the_others(lake: SparkLake) -> None:
     assert lake.outcomes(scope=Scope(DAY, 2 * DAY)) == {1: "committed"}
     assert (lake.states(0, 1, 2), lake.watermark()) == ("-V-", 0)
 
 
-def test_a_young_file_is_waited_for(lake: Refinery) -> None:
+def test_a_young_file_is_waited_for(lake: SparkLake) -> None:
     lake.clock.now = (lake.folder / "events" / "day-2.parquet").stat().st_ctime_ns // 1_000_000 + 100
     assert lake.outcomes() == dict.fromkeys(range(3), "committed")
     lake.check()
 
 
-def test_a_refresh_of_files_that_never_stop_arriving_ends(lake: Refinery) -> None:
+def test_a_refresh_of_files_that_never_stop_arriving_ends(lake: SparkLake) -> None:
     lake.table = {"settle": "1s", "settle_at_most": "2s"}
     lake.declare(*lake.views)
     count = iter(range(1_000))
@@ -354,7 +354,7 @@ def test_a_refresh_of_files_that_never_stop_arriving_ends(lake: Refinery) -> Non
 
 
 @pytest.mark.parametrize("name", ["ware [house]", "100% {a,b}", "back\\slash*?", "ünï"])
-def test_a_warehouse_may_be_called_anything(lake: Refinery, name: str) -> None:
+def test_a_warehouse_may_be_called_anything(lake: SparkLake, name: str) -> None:
     lake.storehouse = name
     assert lake.outcomes() == dict.fromkeys(range(3), "committed")
     assert [path.name for path in lake.folder.iterdir() if path.is_dir()].count(name) == 1

@@ -9,14 +9,25 @@ from datetime import datetime, timedelta
 import pytest
 
 from mv_assets.config import MaterializedView
-from mv_assets.errors import Fenced, MvError, TableUnreadable
+from mv_assets.errors import MvError
 from mv_assets.observe import consistency
 from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.plan import planner
+from mv_assets.state.errors import Fenced
 from mv_assets.state.model import EMPTY, Outcome
+from mv_assets.tables.errors import TableUnreadable
 from mv_assets.tables.inventory import Inventory
-from mv_assets_tests.lake import HOURLY, Lake, day, observation_of, sights_of, through, view, works
-from mv_assets_tests.modelled import DAY
+from mv_assets_tests.support.lake import (
+    HOURLY,
+    Lake,
+    current_inputs_of,
+    day,
+    observation_of,
+    operations_of,
+    through,
+    view,
+)
+from mv_assets_tests.support.memory_table import DAY
 
 Lakes = Callable[..., Lake]
 JOINED = """
@@ -61,7 +72,7 @@ def test_a_late_file_makes_exactly_its_buckets_stale_and_says_which_file(filled:
     assert filled.states(0, 1, 2, 3) == "VVVV"
 
 
-def test_a_corrected_file_and_a_deleted_one_are_told_apart(filled: Lake) -> None:
+def test_a_corrected_file_and_a_deleted_one_are_disagreed_on(filled: Lake) -> None:
     filled.write("day-1.parquet", through(1), value=99)
     filled.write("more.parquet", [day(2)])
     filled.converge()
@@ -101,7 +112,7 @@ def test_56_a_backfill_between_the_deletes_look_and_its_write_is_mended_by_the_n
 ) -> None:
     content = filled.remove("day-1.parquet")
     observed = filled.look()
-    looked = sights_of(filled.dry())
+    looked = current_inputs_of(filled.dry())
     (filled.folder / "events" / "day-1.parquet").write_bytes(content)
     work = planner.plan(observed).work[0]
     assert filled.compute(observed, work, lambda: looked)[1] is Outcome.COMMITTED
@@ -134,12 +145,12 @@ def test_57_while_a_file_of_unknown_range_is_there_no_look_is_idle(lake: Lakes) 
     made.days(0, 1)
     (made.folder / "events" / "noise.parquet").write_bytes(b"not parquet at all")
     made.look()
-    assert works(planner.plan(made.look())) == [("APPEND", [0, 1])]
+    assert operations_of(planner.plan(made.look())) == [("APPEND", [0, 1])]
     made.clock.now += 10 * DAY
-    assert works(planner.plan(made.look())) == [("APPEND", [0, 1])]
+    assert operations_of(planner.plan(made.look())) == [("APPEND", [0, 1])]
 
 
-def test_58_a_table_with_no_view_is_not_even_glanced_at(lake: Lakes) -> None:
+def test_58_a_table_with_no_view_is_not_even_asked_for_its_version(lake: Lakes) -> None:
     made = lake(dimensions=["unused"])
     shutil.rmtree(made.folder / "unused")
     made.days(0)
@@ -154,12 +165,12 @@ def test_59_one_views_failure_does_not_stop_another(lake: Lakes) -> None:
     observed = made.watch().round()
     assert isinstance(observed["bad"], TableUnreadable)
     assert not isinstance(observed["good"], MvError)
-    assert works(planner.plan(observed["good"])) == [("APPEND", [0])]
+    assert operations_of(planner.plan(observed["good"])) == [("APPEND", [0])]
 
 
 def test_60_a_crash_between_inventory_and_marks_loses_no_mark(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
-    filled.tables["events"].glance().listing()
+    filled.tables["events"].current().listing()
     assert filled.states(1) == "V"
     filled.look()
     assert filled.states(1) == "S"
@@ -202,7 +213,7 @@ def test_62_a_change_beside_a_missing_file_waits_and_says_for_what(lake: Lakes) 
     made.remove("day-0.parquet")
     made.write("second.parquet", [day(0)], value=7)
     plan = planner.plan(made.look())
-    assert (made.states(0), works(plan)) == ("S", [])
+    assert (made.states(0), operations_of(plan)) == ("S", [])
     assert [waits.bucket // DAY for waits in plan.waiting] == [0]
     assert "frozen: 1 of its files are gone (day-0.parquet)" in plan.waiting[0].reason
 
@@ -243,7 +254,11 @@ def test_64_downstream_waits_while_upstream_is_stale_and_then_follows_with_exact
     assert (made.states(0, 1, 2, name="daily"), made.watermark("daily")) == ("VVV", 3)
     made.write("late.parquet", [day(1)])
     plan = planner.plan(made.look("daily"))
-    assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), works(plan)) == ("VSV", "VVV", [])
+    assert (made.states(0, 1, 2), made.states(0, 1, 2, name="daily"), operations_of(plan)) == (
+        "VSV",
+        "VVV",
+        [],
+    )
     assert [(w.bucket // DAY, w.reason) for w in plan.waiting] == [
         (1, "waits for v 1970-01-02, which is STALE")
     ]
@@ -308,7 +323,7 @@ def joined(lake: Lakes, **options: object) -> Lake:
 def test_85_a_dimensions_broken_file_makes_its_views_stale_and_fails_their_buckets(lake: Lakes) -> None:
     made = joined(lake)
     (made.folder / "zones" / "z.parquet").write_bytes(b"PAR1 but not really")
-    assert works(planner.plan(made.look())) == []
+    assert operations_of(planner.plan(made.look())) == []
     assert (made.states(0, 1), made.reason(0)) == ("SS", "dimension zones changed")
     made.refresh()
     record = made.snapshot().attempts[0]
@@ -323,7 +338,7 @@ def test_85_a_dimension_that_is_being_written_is_waited_for(lake: Lakes) -> None
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 9_000
     plan = planner.plan(made.look())
-    assert (made.states(0, 1), works(plan)) == ("SS", [])
+    assert (made.states(0, 1), operations_of(plan)) == ("SS", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
     made.clock.now += 10_000
     assert made.planned() == [("OVERWRITE", [0, 1])]
@@ -340,7 +355,7 @@ def test_85_a_view_on_a_view_waits_for_its_dimension_too(lake: Lakes) -> None:
     path = made.write("z.parquet", [day(0)], value=5, table="zones")
     made.clock.now = path.stat().st_ctime_ns // 1_000_000 + 4_000
     plan = planner.plan(made.look("daily"))
-    assert (made.states(0, name="daily"), works(plan)) == ("S", [])
+    assert (made.states(0, name="daily"), operations_of(plan)) == ("S", [])
     assert {waits.reason for waits in plan.waiting} == {"its files are still arriving"}
 
 
@@ -359,7 +374,7 @@ def test_88_a_look_that_only_restores_the_sources_end_moves_w(filled: Lake) -> N
 def test_90_a_change_that_a_commit_did_not_see_is_found_though_the_table_rests(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
     observed = filled.look()
-    seen = sights_of(observed)
+    seen = current_inputs_of(observed)
     filled.write("later.parquet", [day(1)])
     filled.look()
     filled.compute(observed, planner.plan(observed).work[0], lambda: seen)
@@ -405,7 +420,7 @@ def test_96_downstream_is_not_emptied_when_upstream_is_dropped(lake: Lakes) -> N
     made.converge()
     made.manager.drop("v")
     plan = planner.plan(made.look("daily"))
-    assert (made.states(0, 1, name="daily"), works(plan)) == ("VV", [])
+    assert (made.states(0, 1, name="daily"), operations_of(plan)) == ("VV", [])
     made.converge()
     assert (made.states(0, 1), made.states(0, 1, name="daily")) == ("VV", "VV")
 
@@ -428,7 +443,7 @@ def test_98_buckets_of_an_unreadable_file_fail_and_are_not_rebuilt_without_it(fi
     before = filled.row(1)
     filled.damage("late.parquet")
     plan = planner.plan(filled.look())
-    assert works(plan) == []
+    assert operations_of(plan) == []
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
     assert filled.refresh() == {1: "failed"}
     row, record = filled.row(1), filled.snapshot().attempts[DAY]
@@ -455,7 +470,7 @@ def test_98_a_broken_file_whose_range_was_forgotten_still_has_the_one_it_was_rea
     for observed in found.values():
         assert isinstance(observed, Observed)
         assert [failing.planned.bucket // DAY for failing in planner.plan(observed).failing] == [1]
-    assert (filled.states(0, 1, 2, 3), works(planner.plan(filled.look()))) == ("VSVV", [])
+    assert (filled.states(0, 1, 2, 3), operations_of(planner.plan(filled.look()))) == ("VSVV", [])
 
 
 def test_98_a_new_file_whose_pages_are_damaged_fails_the_buckets_of_its_footer(filled: Lake) -> None:
@@ -464,7 +479,7 @@ def test_98_a_new_file_whose_pages_are_damaged_fails_the_buckets_of_its_footer(f
     filled.spoil("late.parquet", "at")
     filled.days(4)
     plan = planner.plan(filled.look())
-    assert works(plan) == [("APPEND", [4])]
+    assert operations_of(plan) == [("APPEND", [4])]
     assert [failing.planned.bucket // DAY for failing in plan.failing] == [1]
     assert filled.refresh()[1] == "failed"
     row = filled.row(1)
@@ -585,7 +600,7 @@ def test_a_dry_look_sees_the_same_and_writes_nothing(filled: Lake) -> None:
     filled.write("late.parquet", [day(1)])
     filled.days(4)
     version = filled.version()
-    dry = works(planner.plan(filled.dry()))
+    dry = operations_of(planner.plan(filled.dry()))
     assert (filled.version(), filled.states(1)) == (version, "V")
     assert dry == filled.planned() == [("OVERWRITE", [1]), ("APPEND", [4])]
 

@@ -15,8 +15,8 @@ from mv_assets.state.model import EMPTY, Fingerprint, Segment
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.reach import sweep
-from mv_assets_tests.harness import Deployment
-from mv_assets_tests.modelled import DAY
+from mv_assets_tests.support.harness import Deployment
+from mv_assets_tests.support.memory_table import DAY
 
 SEGMENTS = st.lists(
     st.builds(
@@ -126,6 +126,7 @@ def test_24_empty_is_the_constant_and_round_trips(deployment: Deployment) -> Non
     assert deployment.look() == []
 
 
+@pytest.mark.spark
 def test_25_equal_to_guavas_farmhash_fingerprint64(tmp_path: Path) -> None:
     random_ = random.Random(25)
     lists = [[], *(_random_segments(random_) for _ in range(400))]

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import pytest
 
-from mv_assets.errors import RowsMoved, Sealed
 from mv_assets.state import rules
+from mv_assets.state.errors import RowsMoved, Sealed
 from mv_assets.state.model import (
     Attempt,
     GenerationState,
@@ -22,9 +22,9 @@ from mv_assets.state.model import (
     State,
 )
 from mv_assets.state.store import Store
-from mv_assets_tests.faults import lost_acknowledgements
-from mv_assets_tests.harness import Clock, Deployment, Work, view
-from mv_assets_tests.modelled import DAY, BaseTable, see
+from mv_assets_tests.support.faults import lost_acknowledgements
+from mv_assets_tests.support.harness import Clock, Deployment, Work, view
+from mv_assets_tests.support.memory_table import DAY, BaseTable, see
 
 Peer = Callable[..., Deployment]
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from mv_assets.errors import Collected, LeaseExpired, Refused
+from mv_assets.errors import Refused
+from mv_assets.state.errors import Collected, LeaseExpired
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Generation, GenerationState, Lease, Snapshot
-from mv_assets.state.retry import Retry
-from mv_assets_tests.faults import failing, lost_acknowledgements
-from mv_assets_tests.harness import Deployment
+from mv_assets.state.store.retry import Retry
+from mv_assets_tests.support.faults import failing, lost_acknowledgements
+from mv_assets_tests.support.harness import Deployment
 
 Peer = Callable[..., Deployment]
 HALF = 30_000

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from mv_assets.errors import Fenced
 from mv_assets.state import rules
+from mv_assets.state.errors import Fenced
 from mv_assets.state.model import (
     Attempt,
     Copied,
@@ -22,9 +22,9 @@ from mv_assets.state.model import (
     State,
 )
 from mv_assets.state.store import Store
-from mv_assets_tests.faults import lost_acknowledgements
-from mv_assets_tests.harness import Clock, Deployment, view
-from mv_assets_tests.modelled import DAY, BaseTable
+from mv_assets_tests.support.faults import lost_acknowledgements
+from mv_assets_tests.support.harness import Clock, Deployment, view
+from mv_assets_tests.support.memory_table import DAY, BaseTable
 
 Peer = Callable[..., Deployment]
 
@@ -76,7 +76,7 @@ def test_84_a_commit_of_a_generation_that_gc_decided_on_is_refused_and_planned_a
     with deployment.untouched():
         assert deployment.commit(slow) == {0: Outcome.PLANNED_AGAIN}
     assert deployment.planned() == {0: rules.Due.APPEND}
-    assert deployment.standing(0) == [rules.Standing.FREE]
+    assert deployment.retry_state(0) == [rules.RetryState.FREE]
 
 
 def test_85_a_changed_dimension_is_refreshed_once_and_never_reverted(deployment: Deployment) -> None:
@@ -181,7 +181,7 @@ def test_89_work_planned_before_a_force_does_not_fail_the_bucket(deployment: Dep
     deployment.manager.force(deployment.declaration, [0], "read it anew")
     assert deployment.fail(before, 0) == []
     assert rules.fail(deployment.row(0), deployment.header(), 0, before.attempt, "damaged") is None
-    assert deployment.standing(0) == [rules.Standing.FREE]
+    assert deployment.retry_state(0) == [rules.RetryState.FREE]
 
 
 def test_89_a_force_outlives_the_rows_that_another_width_dropped(deployment: Deployment, peer: Peer) -> None:
@@ -303,9 +303,9 @@ def test_93_work_that_kills_its_process_runs_alone_next_time_and_its_neighbours_
     deployment.table.day("a", 1, 0, 2)
     deployment.look()
     deployment.begin(0, 1, 2)
-    assert deployment.standing(0, 1, 2) == [rules.Standing.IN_FLIGHT] * 3
+    assert deployment.retry_state(0, 1, 2) == [rules.RetryState.IN_FLIGHT] * 3
     deployment.outlive()
-    assert deployment.standing(0, 1, 2) == [rules.Standing.ALONE] * 3
+    assert deployment.retry_state(0, 1, 2) == [rules.RetryState.ALONE] * 3
     for day in (0, 1, 2):
         work = deployment.begin(day)
         if day != 1:
@@ -313,7 +313,11 @@ def test_93_work_that_kills_its_process_runs_alone_next_time_and_its_neighbours_
     deployment.outlive()
     assert deployment.map().attempts.keys() == {DAY}
     assert deployment.map().attempts[DAY].count == 2
-    assert deployment.standing(0, 1, 2) == [rules.Standing.FREE, rules.Standing.ALONE, rules.Standing.FREE]
+    assert deployment.retry_state(0, 1, 2) == [
+        rules.RetryState.FREE,
+        rules.RetryState.ALONE,
+        rules.RetryState.FREE,
+    ]
     assert [deployment.state(day) for day in (0, 1, 2)] == [State.VALID, State.VACANT, State.VALID]
 
 
@@ -324,10 +328,10 @@ def test_93_an_unfinished_attempt_runs_alone_though_an_older_failure_had_other_i
     deployment.look()
     deployment.fail(deployment.begin(0), 0)
     deployment.table.day("a", 2, 0)
-    assert deployment.standing(0) == [rules.Standing.FREE]
+    assert deployment.retry_state(0) == [rules.RetryState.FREE]
     deployment.begin(0)
     deployment.outlive()
-    assert deployment.standing(0) == [rules.Standing.ALONE]
+    assert deployment.retry_state(0) == [rules.RetryState.ALONE]
 
 
 def test_94_one_row_dated_2099_does_not_let_w_run_away(deployment: Deployment) -> None:

@@ -10,17 +10,17 @@ from datetime import datetime
 import pytest
 
 from mv_assets.buckets import HOUR, MINUTE
-from mv_assets.defs.requests import askings
-from mv_assets.errors import GaveUp
+from mv_assets.defs.tick.requests import askings
 from mv_assets.observe.observation import Limits, Observed, nothing_due
 from mv_assets.plan import planner
 from mv_assets.state import rules
+from mv_assets.state.errors import GaveUp
 from mv_assets.state.model import Attempt, State
 from mv_assets.state.rules import Due
-from mv_assets_tests.faults import ALWAYS as FOREVER
-from mv_assets_tests.faults import failing
-from mv_assets_tests.lake import Lake, day, observation_of, through, view, works
-from mv_assets_tests.modelled import DAY
+from mv_assets_tests.support.faults import ALWAYS as FOREVER
+from mv_assets_tests.support.faults import failing
+from mv_assets_tests.support.lake import Lake, day, observation_of, operations_of, through, view
+from mv_assets_tests.support.memory_table import DAY
 
 Lakes = Callable[..., Lake]
 
@@ -109,7 +109,7 @@ def test_34_a_failing_bucket_backs_off_while_the_others_go_on(lake: Lakes) -> No
     made.refresh()
     made.days(2)
     plan = planner.plan(made.look())
-    assert works(plan) == [("APPEND", [2])]
+    assert operations_of(plan) == [("APPEND", [2])]
     assert plan.failing == ()
     assert "backing off until" in plan.waiting[0].reason
     assert "day-0.parquet" in plan.waiting[0].reason
@@ -171,7 +171,7 @@ def test_a_bucket_whose_attempt_never_ended_runs_alone(lake: Lakes) -> None:
     planned = planner.plan(observed).work[0].buckets
     made.manager.register(observed.view.declaration, Attempt("killed", 1, planned[1:2]))
     in_flight = planner.plan(made.look())
-    assert works(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
+    assert operations_of(in_flight) == [("APPEND", [0]), ("APPEND", [2])]
     assert in_flight.waiting[0].reason == "in flight: killed"
     with made.store.write("v") as tx:
         tx.leave_behind("killed")
@@ -184,7 +184,10 @@ def test_a_bucket_waits_while_its_files_are_still_arriving(lake: Lakes) -> None:
     made.days(0, 1)
     made.clock.now = ctime(made, "day-0.parquet") + 9_999
     plan = planner.plan(made.look())
-    assert (works(plan), {waits.reason for waits in plan.waiting}) == ([], {"its files are still arriving"})
+    assert (operations_of(plan), {waits.reason for waits in plan.waiting}) == (
+        [],
+        {"its files are still arriving"},
+    )
     made.clock.now += 10_001
     assert made.planned() == [("APPEND", [0, 1])]
 
@@ -196,8 +199,8 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     observed = made.look()
     first, changed = made.clock(), observation_of(observed).view_inputs.base.changed
     changed[:] = array("q", [first, first + 19_000])
-    assert works(planner.plan(later(observed, first + 19_999))) == []
-    assert works(planner.plan(later(observed, first + 20_000))) == [("APPEND", [0])]
+    assert operations_of(planner.plan(later(observed, first + 19_999))) == []
+    assert operations_of(planner.plan(later(observed, first + 20_000))) == [("APPEND", [0])]
 
 
 RESTLESS = {"settle": "10m", "settle_at_most": "30m"}
@@ -240,8 +243,8 @@ def replaced_every_5_minutes(
         observed = made.look()
         base = observation_of(observed).view_inputs.base
         base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
-        if works(planner.plan(observed)):
-            found[minute] = works(planner.plan(observed))
+        if operations_of(planner.plan(observed)):
+            found[minute] = operations_of(planner.plan(observed))
             made.carry_out(observed)
     return found
 
@@ -268,10 +271,10 @@ def test_the_map_and_the_clock_alone_can_tell_that_nothing_is_due(lake: Lakes) -
     made.days(0, 1)
     made.converge()
     made.look(whole=True)
-    limits, pulse = Limits(buffer=HOUR), made.store.pulse("v")
-    assert (made.states(0, 1), nothing_due(pulse, limits, made.clock())) == ("V-", True)
+    limits, summary = Limits(buffer=HOUR), made.store.summary("v")
+    assert (made.states(0, 1), nothing_due(summary, limits, made.clock())) == ("V-", True)
     made.clock.now += 1
-    assert not nothing_due(pulse, limits, made.clock())
+    assert not nothing_due(summary, limits, made.clock())
     made.converge()
     assert made.states(0, 1) == "VV"
 

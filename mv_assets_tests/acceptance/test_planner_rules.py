@@ -11,8 +11,8 @@ from mv_assets.buckets import HOUR, Buckets
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, Operation, State
 from mv_assets.state.store import Store
-from mv_assets_tests.harness import Clock, Deployment, view
-from mv_assets_tests.modelled import DAY, BaseTable
+from mv_assets_tests.support.harness import Clock, Deployment, view
+from mv_assets_tests.support.memory_table import DAY, BaseTable
 
 Peer = Callable[..., Deployment]
 
@@ -79,9 +79,9 @@ def test_31_after_a_failure_in_the_middle_the_plan_holds_only_it_and_then_w_jump
     deployment.refresh(0, 2)
     deployment.look()
     assert (deployment.watermark, deployment.planned()) == (1, {1: rules.Due.OVERWRITE})
-    assert deployment.standing(1) == [rules.Standing.BACKING_OFF]
+    assert deployment.retry_state(1) == [rules.RetryState.BACKING_OFF]
     deployment.clock.now += rules.retry_delay(1)
-    assert deployment.standing(1) == [rules.Standing.ALONE]
+    assert deployment.retry_state(1) == [rules.RetryState.ALONE]
     deployment.refresh(1)
     assert (deployment.watermark, deployment.planned()) == (3, {})
 
@@ -106,11 +106,11 @@ def test_34_changed_inputs_and_a_forced_mark_reset_the_backoff(deployment: Deplo
     deployment.table.day("a", 1, 0, 1)
     deployment.look()
     deployment.fail(deployment.begin(0, 1), 0, 1)
-    assert deployment.standing(0, 1) == [rules.Standing.BACKING_OFF] * 2
+    assert deployment.retry_state(0, 1) == [rules.RetryState.BACKING_OFF] * 2
     deployment.manager.force(deployment.declaration, [0], "try now")
-    assert deployment.standing(0, 1) == [rules.Standing.FREE, rules.Standing.BACKING_OFF]
+    assert deployment.retry_state(0, 1) == [rules.RetryState.FREE, rules.RetryState.BACKING_OFF]
     deployment.table.day("late", 2, 1)
-    assert deployment.standing(1) == [rules.Standing.FREE]
+    assert deployment.retry_state(1) == [rules.RetryState.FREE]
 
 
 def test_34_the_pause_doubles_with_each_failure_and_is_bounded(deployment: Deployment) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from mv_assets.buckets import DAY
-from mv_assets_tests.lake import day, view
-from mv_assets_tests.query.desk import (
+from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.queried_lake import (
     COUNT,
     HOURS,
     ROWS,
     ZONES,
-    Desks,
+    QueriedLakes,
     between,
     once,
     zones,
 )
 
 
-def test_71_a_cold_view_is_answered_by_the_base(desk: Desks) -> None:
-    made = desk()
+def test_71_a_cold_view_is_answered_by_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake()
     made.days(0, 1)
     made.right(ZONES, None)
     made.lake.watch().round(whole=True)
@@ -28,8 +28,8 @@ def test_71_a_cold_view_is_answered_by_the_base(desk: Desks) -> None:
     assert "trusted" in str(made.ask(ZONES).served.considered["v"])
 
 
-def test_72_a_stale_bucket_comes_from_the_base_and_the_rest_from_the_view(desk: Desks) -> None:
-    made = desk(filled=4)
+def test_72_a_stale_bucket_comes_from_the_base_and_the_rest_from_the_view(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=4)
     made.day(1, "late.parquet", seed=1)
     made.lake.look()
     assert made.lake.states(0, 1, 2, 3) == "VSVV"
@@ -39,8 +39,8 @@ def test_72_a_stale_bucket_comes_from_the_base_and_the_rest_from_the_view(desk: 
     made.right(f"{COUNT} {between('1970-01-03', '1970-01-05')}", "v: 2 + 0")
 
 
-def test_73_a_change_that_nobody_looked_at_yet_is_in_a_strict_answer(desk: Desks) -> None:
-    made = desk(filled=3)
+def test_73_a_change_that_nobody_looked_at_yet_is_in_a_strict_answer(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=3)
     made.day(2, "late.parquet", seed=1)
     made.right(ZONES, "v: 2 + 1")
     made.day(0, seed=2)
@@ -50,8 +50,8 @@ def test_73_a_change_that_nobody_looked_at_yet_is_in_a_strict_answer(desk: Desks
     assert made.lake.states(0, 1, 2) == "VVV"
 
 
-def test_74_the_ends_of_an_unaligned_range_come_from_the_base(desk: Desks) -> None:
-    made = desk(filled=4)
+def test_74_the_ends_of_an_unaligned_range_come_from_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=4)
     whole = f"{COUNT} {between('1970-01-02', '1970-01-04')}"
     assert made.right(whole, "v: 2 + 0").served.files_from_base == 0
     # Within the day in whole hours, which the view has.
@@ -68,8 +68,8 @@ def test_74_the_ends_of_an_unaligned_range_come_from_the_base(desk: Desks) -> No
     made.right(f"{COUNT} WHERE at > '1970-01-02' AND '1970-01-03' >= at", "v: 1 + 2")
 
 
-def test_75_what_lies_before_the_coverage_comes_from_the_base(desk: Desks) -> None:
-    made = desk(view(sql=HOURS, start="1970-01-03"), filled=4)
+def test_75_what_lies_before_the_coverage_comes_from_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(view(sql=HOURS, start="1970-01-03"), filled=4)
     assert made.lake.states(0, 1, 2, 3) == "--VV"
     made.right(ZONES, "v: 2 + 2")
     made.right(zones(between("1970-01-01", "1970-01-03")), None)
@@ -78,8 +78,8 @@ def test_75_what_lies_before_the_coverage_comes_from_the_base(desk: Desks) -> No
     assert made.rows("SELECT sum(n) AS n FROM v") == expected
 
 
-def test_76_a_filter_on_what_truncation_hides_is_answered_by_the_base(desk: Desks) -> None:
-    made = desk(filled=2)
+def test_76_a_filter_on_what_truncation_hides_is_answered_by_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=2)
     made.right(f"{COUNT} WHERE minute(at) = 0", None)
     made.right(f"{COUNT} WHERE x > 50", None)
     made.right(f"{COUNT} WHERE at < '1970-01-02' OR at > '1970-01-02 00:30:00'", None)
@@ -89,8 +89,8 @@ def test_76_a_filter_on_what_truncation_hides_is_answered_by_the_base(desk: Desk
     made.right(f"{COUNT} WHERE cast(at AS date) = '1970-01-02'", "v: 1 + 0")
 
 
-def test_77_a_group_key_that_the_view_lacks_is_answered_by_the_base(desk: Desks) -> None:
-    made = desk(filled=2)
+def test_77_a_group_key_that_the_view_lacks_is_answered_by_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=2)
     made.right("SELECT x, count(*) AS n FROM events GROUP BY x", None)
     made.right("SELECT zone, x % 2 AS odd, count(*) AS n FROM events GROUP BY ALL", None)
     made.right("SELECT minute(at) AS m, count(*) AS n FROM events GROUP BY m", None)
@@ -100,8 +100,8 @@ def test_77_a_group_key_that_the_view_lacks_is_answered_by_the_base(desk: Desks)
 
 
 @pytest.mark.slow
-def test_78_names_types_and_order_are_those_of_the_base(desk: Desks) -> None:
-    made = desk(filled=3)
+def test_78_names_types_and_order_are_those_of_the_base(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=3)
     for text in (
         "SELECT zone, count(*), SUM(fare), avg(fare), avg(x), Max(X) FROM events GROUP BY 1 ORDER BY 1",
         "SELECT sum(fare) / count(*) AS `per row`, zone AS Zone FROM events GROUP BY zone ORDER BY 2 DESC",
@@ -125,8 +125,8 @@ def test_78_names_types_and_order_are_those_of_the_base(desk: Desks) -> None:
     )
 
 
-def test_79_nothing_counts_as_0_and_sums_to_null(desk: Desks) -> None:
-    made = desk(filled=2)
+def test_79_nothing_counts_as_0_and_sums_to_null(queried_lake: QueriedLakes) -> None:
+    made = queried_lake(filled=2)
     made.day(1, seed=9)
     for where in (
         between("1970-01-05", "1970-01-07"),
@@ -146,18 +146,18 @@ def test_79_nothing_counts_as_0_and_sums_to_null(desk: Desks) -> None:
 
 
 def test_80_a_view_dropped_in_the_middle_of_a_query_gives_a_right_answer(
-    desk: Desks, monkeypatch: pytest.MonkeyPatch
+    queried_lake: QueriedLakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = desk(filled=3)
+    made = queried_lake(filled=3)
     once(monkeypatch, lambda: made.lake.manager.drop("v"))
     made.right(ZONES, "v: 3 + 0")
     made.right(ZONES, None)
 
 
 def test_80_generations_that_vanished_under_a_view_are_made_up_for_by_the_base(
-    desk: Desks, monkeypatch: pytest.MonkeyPatch
+    queried_lake: QueriedLakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = desk(view(sql=HOURS), view("w", sql=ROWS, time_column="at"), filled=3)
+    made = queried_lake(view(sql=HOURS), view("w", sql=ROWS, time_column="at"), filled=3)
 
     def vanish(name: str) -> None:
         for path in (made.lake.folder / "warehouse" / name).rglob("*.parquet"):
@@ -173,9 +173,9 @@ def test_80_generations_that_vanished_under_a_view_are_made_up_for_by_the_base(
     made.lake.manager.drop("w")
 
 
-def test_81_of_two_fitting_views_the_cheaper_answers(desk: Desks) -> None:
+def test_81_of_two_fitting_views_the_cheaper_answers(queried_lake: QueriedLakes) -> None:
     totals = "SELECT date_trunc('day', at) AS hour, count(*) AS n, sum(fare) AS fare FROM events GROUP BY ALL"
-    made = desk(view(sql=HOURS), view("totals", sql=totals), filled=3)
+    made = queried_lake(view(sql=HOURS), view("totals", sql=totals), filled=3)
     made.right(COUNT, "totals: 3 + 0")
     made.right(ZONES, "v: 3 + 0")
     # Where the cheaper one has nothing, the other one has.

@@ -8,17 +8,17 @@ import pytest
 from sqlalchemy import delete
 
 from mv_assets.config import StateDatabase
-from mv_assets.errors import Fenced, GaveUp, UnknownView
-from mv_assets.state import rules, schema
+from mv_assets.state import rules
+from mv_assets.state.errors import Fenced, GaveUp, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import EMPTY, CurrentInputs, Mark, Operation, Outcome, SecondLook, State
 from mv_assets.state.registry import Registry
-from mv_assets.state.retry import Profile
-from mv_assets.state.store import Store, open_state
-from mv_assets_tests.faults import ALWAYS, failing, interrupted, lost_acknowledgements
-from mv_assets_tests.harness import Clock, Deployment, Work, view
-from mv_assets_tests.modelled import DAY, BaseTable
+from mv_assets.state.store import Store, open_state, schema
+from mv_assets.state.store.retry import Profile
+from mv_assets_tests.support.faults import ALWAYS, failing, interrupted, lost_acknowledgements
+from mv_assets_tests.support.harness import Clock, Deployment, Work, view
+from mv_assets_tests.support.memory_table import DAY, BaseTable
 
 Peer = Callable[..., Deployment]
 

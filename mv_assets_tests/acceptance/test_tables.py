@@ -6,32 +6,32 @@ from collections.abc import Callable
 
 import pytest
 
-from mv_assets_tests.lake import day, view
-from mv_assets_tests.modelled import DAY
-from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.support.spark_lake import SparkLake
 
-Refineries = Callable[..., Refinery]
+SparkLakes = Callable[..., SparkLake]
 SUMS = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(x) AS x FROM events GROUP BY ALL"
 
 
 @pytest.fixture
-def filled(refinery: Refineries) -> Refinery:
+def filled(spark_lake: SparkLakes) -> SparkLake:
     """Days 0 to 2, all VALID."""
-    made = refinery(view(sql=SUMS))
+    made = spark_lake(view(sql=SUMS))
     made.days(0, 1, 2)
     made.run()
     assert (made.states(0, 1, 2), made.watermark()) == ("VVV", 3)
     return made
 
 
-def rows_of(made: Refinery, number: int) -> list[dict[str, object]]:
+def rows_of(made: SparkLake, number: int) -> list[dict[str, object]]:
     """What a day holds, VALID or not."""
     found = made.stored(only_valid=False).sort_by("hour").to_pylist()
     return [row for row in found if row["hour"].date() == day(number).date()]
 
 
 def test_130_a_new_file_with_a_whole_footer_and_damaged_pages_fails_its_buckets_and_is_named(
-    filled: Refinery,
+    filled: SparkLake,
 ) -> None:
     before = rows_of(filled, 1)
     filled.write("late.parquet", [day(1)], value=7)
@@ -51,7 +51,7 @@ def test_130_a_new_file_with_a_whole_footer_and_damaged_pages_fails_its_buckets_
     filled.check()
 
 
-def test_130_a_new_file_without_a_footer_holds_w_and_is_named(filled: Refinery) -> None:
+def test_130_a_new_file_without_a_footer_holds_w_and_is_named(filled: SparkLake) -> None:
     filled.write("late.parquet", [day(1)])
     filled.damage("late.parquet")
     filled.days(3)

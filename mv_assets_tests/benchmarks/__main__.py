@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mv_assets_tests.benchmarks import (
+from mv_assets_tests.benchmarks import machine
+from mv_assets_tests.benchmarks.cases import (
     b1_backfill,
     b2_late_file,
     b3_merge,
@@ -22,9 +23,9 @@ from mv_assets_tests.benchmarks import (
     b8_dagster,
     b8_ticks,
     b9_trace,
+    b15_windows,
     growth,
     load,
-    machine,
 )
 from mv_assets_tests.benchmarks.figure import Benchmark, Figure
 
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B7": b7_race.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
     "B9": b9_trace.run,
+    "B15": b15_windows.run,
     "load": load.run,
     "growth": growth.run,
 }

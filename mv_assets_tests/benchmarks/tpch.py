@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from mv_assets.clock import clock
-from mv_assets.config import MaterializedView, ParquetTable, Project, Spark
+from mv_assets.config import DeclaredProject, MaterializedView, ParquetTable, Spark
 from mv_assets.config.file import Draft
 from mv_assets.run.opened import OpenProject, open_project
 from mv_assets.run.refresher import Refresher
@@ -96,7 +96,7 @@ def shop(lake: Path, engine: Engine, bucket: str = "1mo", **declared: Any) -> It
                 "start": "1992-01-01",
                 **declared,
             }
-            project = Project(
+            project = DeclaredProject(
                 tables=(table,),
                 views=(MaterializedView.model_validate(view),),
                 warehouse=str(own / "warehouse"),

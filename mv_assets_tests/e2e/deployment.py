@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.gate import Gate
+from mv_assets_tests.e2e.graphql_api.records import Run
 from mv_assets_tests.e2e.processes import DagsterProcesses
-from mv_assets_tests.e2e.records import Run
 from mv_assets_tests.e2e.site import Site
-from mv_assets_tests.e2e.waiting import state_of_affairs, wait_until
+from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from mv_assets.cli.serving import dagster as serving
-from mv_assets_tests.engines import free_port
+from mv_assets.cli.dev import dagster as serving
+from mv_assets_tests.support.engines import free_port
 
 _LOADED_WITHIN_S = 180
 _STOPPED_WITHIN_S = 30
@@ -20,7 +20,7 @@ _OURS = ("DAGSTER_", "MV_ASSETS_")
 _LEFTOVERS = """
 import sys
 from pathlib import Path
-from mv_assets.cli.serving.dagster import fail_leftovers
+from mv_assets.cli.dev.dagster import fail_leftovers
 fail_leftovers(Path(sys.argv[1]))
 """
 

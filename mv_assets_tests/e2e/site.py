@@ -20,9 +20,9 @@ from mv_assets.config import MaterializedView
 from mv_assets.plan import planner
 from mv_assets.state.model import Operation, PartitionRow, State
 from mv_assets.state.rules import effective_state
-from mv_assets.tables.opening import open_table
+from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import load
-from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.support.spark_lake import SparkLake
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 14
@@ -91,7 +91,7 @@ BUCKETS = {HOURLY: days(1, DAYS), WEEKLY: [week(1), week(8)], WEATHER: days(1, 3
 
 
 @dataclass
-class Site(Refinery):
+class Site(SparkLake):
     """Trips with zones and weather, written and spoiled as a test likes; DuckDB knows what comes of it."""
 
     file: str = "project.yaml"

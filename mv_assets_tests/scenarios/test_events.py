@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from mv_assets.plan import planner
-from mv_assets_tests.lake import EPOCH
-from mv_assets_tests.modelled import DAY
-from mv_assets_tests.refinery import Refinery
 from mv_assets_tests.scenarios.trips import HOURLY, Trips, daily, dear, hourly, monthly
+from mv_assets_tests.support.lake import EPOCH
+from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.support.spark_lake import SparkLake
 
-Refineries = Callable[..., Refinery]
+SparkLakes = Callable[..., SparkLake]
 LAST = 34
 
 
 @pytest.fixture
-def trips(refinery: Refineries) -> Trips:
+def trips(spark_lake: SparkLakes) -> Trips:
     """A month and some days of trips, a file a day, and all views filled."""
-    made = Trips(refinery)
+    made = Trips(spark_lake)
     for number in range(LAST):
         made.put(f"day-{number:02}.parquet", [number])
     made.lake.run()
@@ -192,8 +192,8 @@ class Chance:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.deep)])
-def test_whatever_happens_in_whatever_order_every_view_is_right(refinery: Refineries, seed: int) -> None:
-    trips = Trips(refinery, seed=seed)
+def test_whatever_happens_in_whatever_order_every_view_is_right(spark_lake: SparkLakes, seed: int) -> None:
+    trips = Trips(spark_lake, seed=seed)
     chance = Chance(trips, seed)
     chance.arrive()
     for _ in range(8):

@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from mv_assets.state.registry import Registry
-from mv_assets_tests.lake import HOURLY, day, view
-from mv_assets_tests.refinery import Refinery
-from mv_assets_tests.scenarios.killed import STEPS
+from mv_assets_tests.scenarios.killed_refresh import STEPS
+from mv_assets_tests.support.lake import HOURLY, day, view
+from mv_assets_tests.support.spark_lake import SparkLake
 
 DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
 
 
-def project(lake: Refinery, server: str, folder: Path) -> Path:
+def project(lake: SparkLake, server: str, folder: Path) -> Path:
     """The lake as a project of its own process."""
     file = folder / "project.yaml"
     kept = {"state": f"sqlite:///{folder}/state.db", "warehouse": str(lake.folder / "warehouse")}
@@ -47,16 +47,16 @@ _SOME = set(list(STEPS)[3::6])
     [pytest.param(step, marks=pytest.mark.slow if step in _SOME else pytest.mark.deep) for step in STEPS],
 )
 def test_52_a_process_killed_at_any_step_leaves_nothing_torn_lost_or_double(
-    refinery: Callable[..., Refinery], connect_server: str, tmp_path: Path, step: str
+    spark_lake: Callable[..., SparkLake], connect_server: str, tmp_path: Path, step: str
 ) -> None:
     daily = view("daily", base="v", sql=DAILY, time_column="day")
-    lake = refinery(view(), daily, table={"settle": "0s"})
+    lake = spark_lake(view(), daily, table={"settle": "0s"})
     lake.days(0, 1, 2)
     lake.run("v")
     lake.write("late.parquet", [day(1)])
     lake.days(3)
     file = project(lake, connect_server, tmp_path)
-    command = [sys.executable, "-m", "mv_assets_tests.scenarios.killed", str(file), step]
+    command = [sys.executable, "-m", "mv_assets_tests.scenarios.killed_refresh", str(file), step]
     died = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own module
     assert died.returncode == -signal.SIGKILL, died.stderr
     lake.check(complete=False)

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.buckets import DAY
-from mv_assets_tests.lake import view
-from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.spark_lake import SparkLake
 
 FIRST, STEP, STEPS = date(1995, 1, 1), 10, 12
 PRICING = """
@@ -40,10 +40,10 @@ def line_items(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
 
 @pytest.mark.slow
 def test_line_items_that_arrive_weeks_after_they_shipped_end_up_in_their_buckets(
-    refinery: Callable[..., Refinery], line_items: pa.Table
+    spark_lake: Callable[..., SparkLake], line_items: pa.Table
 ) -> None:
     priced = view("priced", sql=PRICING, time_column="l_shipdate", start=FIRST.isoformat())
-    lake = refinery(priced, table={"time_column": "l_shipdate"})
+    lake = spark_lake(priced, table={"time_column": "l_shipdate"})
     repaired = 0
     for step in range(STEPS):
         first = FIRST + timedelta(days=step * STEP)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.config import MaterializedView
-from mv_assets_tests.lake import day, view
-from mv_assets_tests.refinery import Refinery
+from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.spark_lake import SparkLake
 
 HOURLY = """
     SELECT date_trunc('hour', e.at) AS hour, z.borough, count(*) AS trips, sum(e.fare) AS fare,
@@ -58,7 +58,7 @@ def dear() -> MaterializedView:
 class Trips:
     """The lake of trips; every file is made from a seed."""
 
-    def __init__(self, make: Callable[..., Refinery], *views: MaterializedView, seed: int = 1) -> None:
+    def __init__(self, make: Callable[..., SparkLake], *views: MaterializedView, seed: int = 1) -> None:
         self.random = random.Random(seed)
         self.lake = make(*(views or (hourly(), daily(), monthly(), dear())), dimensions=["zones"])
         self.zones()

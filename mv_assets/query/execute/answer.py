@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
 from mv_assets.buckets import iso
-from mv_assets.errors import (
-    FileInTheWay,
-    JobFailed,
-    LeaseExpired,
-    QueryRefused,
-    ReadFailed,
-    SourceMoving,
-)
+from mv_assets.config.values import duration_of
+from mv_assets.errors import Refused
+from mv_assets.query.errors import FileInTheWay, QueryRefused, SourceMoving
 from mv_assets.query.execute.planner import Planned, Planner
+from mv_assets.query.execute.relations import Relations
 from mv_assets.query.execute.served import Served
 from mv_assets.query.match.statement import Statement, statement_of
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.query.route.pinned import Maps, Pinned
 from mv_assets.query.route.schema_cache import SchemaCache
 from mv_assets.run.opened import OpenProject
+from mv_assets.spark.connect import is_client
+from mv_assets.spark.errors import JobFailed, ReadFailed
 from mv_assets.spark.failures import names_no_column, spark_errors
-from mv_assets.spark.keeping import kept
 from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.state.errors import LeaseExpired
 
 _TRIES = 3
+_MS = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,31 @@ class Question:
     text: str
     freshness: Freshness = Freshness.STRICT
     max_staleness: int | None = None
+
+    @classmethod
+    def of(cls, text: str, freshness: str, max_staleness: str | timedelta | None) -> Self:
+        """A query as people ask it.
+
+        Raises:
+            Refused: an argument has no such value.
+
+        """
+        if freshness not in list(Freshness):
+            known = ", ".join(each.value for each in Freshness)
+            raise Refused(f"freshness {freshness!r} is not known; it is one of {known}")
+        if max_staleness is not None and freshness != Freshness.BOUNDED:
+            raise Refused("max_staleness is for freshness='bounded'; leave it out")
+        return cls(text, Freshness(freshness), None if max_staleness is None else _bound(max_staleness))
+
+
+def _bound(max_staleness: str | timedelta) -> int:
+    try:
+        bound = max_staleness // _MS if isinstance(max_staleness, timedelta) else duration_of(max_staleness)
+    except ValueError as error:
+        raise Refused(f"max_staleness: {error}") from None
+    if bound <= 0:
+        raise Refused("max_staleness is no time at all; for an answer that is not stale, ask strict")
+    return bound
 
 
 class Answers:
@@ -72,23 +98,29 @@ class Answers:
     def explain(self, question: Question, spark: SparkSession | None = None) -> Served:
         """What the answer would be made from."""
         statement = self._statement(question)
-        with self._session(spark) as own, ExitStack() as held:
-            pinned = self.pinned(held)
+        with self._session(spark) as own, self.pinned() as pinned:
             try:
                 with self._advised(statement, pinned):
-                    return self._planned(question, statement, pinned, own, held).served
+                    return self._served(question, statement, pinned, own)
             except JobFailed as failed:
                 if not self._searched(failed, statement, pinned):
                     raise
-                return self._planned(question, statement, self.pinned(held), own, held).served
+            with self.pinned() as again:
+                return self._served(question, statement, again, own)
 
-    def pinned(self, held: ExitStack) -> Pinned:
-        """The tables and maps as they are from now until `held` is closed."""
-        return Pinned(self._project, held, self._maps)
+    def _served(
+        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession
+    ) -> Served:
+        with self._planned(question, statement, pinned, spark) as planned:
+            return planned.served
+
+    def pinned(self) -> Pinned:
+        """The tables and maps as they are from now on, for one try."""
+        return Pinned(self._project, self._maps)
 
     def _statement(self, question: Question) -> Statement:
         catalog = self._project.catalog
-        statement = statement_of(question.text, [*catalog.tables, *catalog.views])
+        statement = statement_of(question.text, [*catalog.tables, *catalog.views], catalog.functions)
         tables = [name for name in statement.names if name in catalog.tables]
         if question.freshness is Freshness.STORED and tables:
             raise QueryRefused(
@@ -104,36 +136,35 @@ class Answers:
         moved: _Moved | LeaseExpired | None = None
         for _ in range(_TRIES):
             try:
-                with ExitStack() as held:
-                    return self._once(question, statement, spark, held)
+                return self._once(question, statement, spark)
             except (_Moved, LeaseExpired) as reason:
                 moved = reason
         if isinstance(moved, _Moved):
             raise SourceMoving(moved.table, moved.file, _TRIES) from moved
         raise moved or AssertionError("not tried at all")
 
-    def _once(self, question: Question, statement: Statement, spark: SparkSession, held: ExitStack) -> Answer:
-        pinned = self.pinned(held)
-        planned: Planned | None = None
-        try:
-            with self._advised(statement, pinned):
-                planned = self._planned(question, statement, pinned, spark, held)
-                with spark_errors():
-                    frame = kept(planned.frame)
-        except (JobFailed, NotPlain) as failed:
+    def _once(self, question: Question, statement: Statement, spark: SparkSession) -> Answer:
+        with self.pinned() as pinned:
+            try:
+                answer = self._computed(question, statement, pinned, spark)
+            except (JobFailed, NotPlain) as failed:
+                _refuse_moved(pinned)
+                if self._searched(failed, statement, pinned):
+                    return self._once(question, statement, spark)
+                if question.freshness is Freshness.OFF or not self._on_base_tables(statement):
+                    raise
+                # What the views could not answer the base table may, and if not, it says why.
+                found = self._once(replace(question, freshness=Freshness.OFF), statement, spark)
+                reason = f"the views could not answer: {failed}"
+                return replace(found, served=replace(found.served, reason=reason))
             _refuse_moved(pinned)
-            if self._searched(failed, statement, pinned):
-                return self._once(question, statement, spark, held)
-            if question.freshness is Freshness.OFF or not self._on_base_tables(statement):
-                raise
-            # What the views could not answer the base table may, and if not, it says why.
-            base = replace(question, freshness=Freshness.OFF)
-            found = self._once(base, statement, spark, held)
-            return replace(
-                found, served=replace(found.served, reason=f"the views could not answer: {failed}")
-            )
-        _refuse_moved(pinned)
-        return Answer(frame, planned.served)
+            return answer
+
+    def _computed(
+        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession
+    ) -> Answer:
+        with self._advised(statement, pinned), self._planned(question, statement, pinned, spark) as planned:
+            return Answer(_kept(planned.frame), planned.served)
 
     def _searched(self, failed: Exception, statement: Statement, pinned: Pinned) -> bool:
         """Whether it failed by a column that only few files have, and that is known now."""
@@ -167,20 +198,16 @@ class Answers:
     def _on_base_tables(self, statement: Statement) -> bool:
         return all(name in self._project.catalog.tables for name in statement.names)
 
+    @contextmanager
     def _planned(
-        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession, held: ExitStack
-    ) -> Planned:
-        with spark_errors():
-            planner = Planner(
-                self._project,
-                self._cache,
-                pinned,
-                spark,
-                held,
-                question.freshness,
-                question.max_staleness,
-            )
-            return planner.plan(statement)
+        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession
+    ) -> Iterator[Planned]:
+        """The plan of one try; its frame can be computed while the block runs."""
+        relations = Relations(self._project, pinned, spark, self._cache.of_queries)
+        with relations, spark_errors():
+            freshness, max_staleness = question.freshness, question.max_staleness
+            planner = Planner(self._project, self._cache, pinned, relations, freshness, max_staleness)
+            yield planner.plan(statement)
 
 
 class _Moved(Exception):
@@ -196,3 +223,14 @@ def _refuse_moved(pinned: Pinned) -> None:
     changed = pinned.changed()
     if changed is not None:
         raise _Moved(*changed)
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    """The rows of a frame, computed now, and independent of the files that they were read from."""
+    made = frame.localCheckpoint()
+    if is_client(frame):
+        # PySpark looks for them in the session that was made first, where a server does not have them.
+        own = frame.sparkSession
+        made._session = own  # noqa: SLF001
+        made._plan._spark_session = own  # type: ignore[attr-defined]  # noqa: SLF001
+    return made

@@ -14,7 +14,7 @@ from mv_assets.query.match.statement import Statement
 from mv_assets.query.route.assignment import Assignment, Part
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import Kinds, SchemaCache
-from mv_assets.spark.files import quoted
+from mv_assets.spark.read.files import quoted
 
 
 class Composer:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from mv_assets.buckets import DAY
 from mv_assets.query.execute.composition import Composer
 from mv_assets.query.execute.relations import Files, Relations
 from mv_assets.query.execute.served import FromView, Served, counted
@@ -48,8 +48,7 @@ class Planner:
         project: OpenProject,
         cache: SchemaCache,
         pinned: Pinned,
-        spark: SparkSession,
-        held: ExitStack,
+        relations: Relations,
         freshness: Freshness,
         max_staleness: int | None,
     ) -> None:
@@ -57,14 +56,14 @@ class Planner:
         self._cache = cache
         self._pinned = pinned
         self._freshness = freshness
-        self._relations = Relations(project, pinned, spark, held, cache.of_queries)
-        ansi = spark.conf.get("spark.sql.ansi.enabled") == "true"
+        self._relations = relations
+        ansi = relations.setting("spark.sql.ansi.enabled") == "true"
         # Times that a query writes are those of its session's zone; where that is not UTC, no range is known.
-        self._utc = str(spark.conf.get("spark.sql.session.timeZone")).lower() in UTC
-        self._composer = Composer(cache, pinned, self._relations, ansi=ansi)
+        self._utc = relations.setting("spark.sql.session.timeZone").lower() in UTC
+        self._composer = Composer(cache, pinned, relations, ansi=ansi)
         self._eligibility = Eligibility(project.catalog, project.store, pinned, freshness, max_staleness)
         self._view_relations = ViewRelations(
-            project.catalog, project.store, pinned, self._eligibility, self._relations
+            project.catalog, project.store, pinned, self._eligibility, relations
         )
 
     def plan(self, statement: Statement) -> Planned:
@@ -137,9 +136,12 @@ class Planner:
         if time is None or not self._utc:
             return Range()
         try:
-            return range_asked(statement, sources, time)
+            asked = range_asked(statement, sources, time)
         except RecursionError:
             return Range()
+        view = self._catalog.views.get(name)
+        # Dates are read as days in UTC, and may be those of a zone.
+        return asked if view is None or view.buckets.zone is None else asked.widened(DAY)
 
     def _served(self, asked: Request, found: Route, files: Files) -> Served:
         views = tuple(FromView.of(part.match.view_columns.view, part.rows) for part in found.assignment.parts)
@@ -153,10 +155,7 @@ class Planner:
 
     def _served_by_name(self, served: Served, made: list[tuple[View, ViewRelation]], files: Files) -> Served:
         views = tuple(FromView.of(view, named.stored) for view, named in made if named.stored)
-        computed = sum(
-            counted(view, named.computed, self._extent(self._catalog.root(view.name), view))
-            for view, named in made
-        )
+        computed = sum(counted(view, named.computed, self._reach(view, named)) for view, named in made)
         if not made:
             return replace(served, files_from_base=files.number, bytes_from_base=files.bytes)
         reason = None
@@ -164,6 +163,12 @@ class Planner:
             off = self._freshness is Freshness.OFF
             reason = _OFF if off else "buckets that are not VALID were computed on the fly"
         return Served(views, computed, files.number, files.bytes, reason, served.considered)
+
+    def _reach(self, view: View, named: ViewRelation) -> tuple[int, int] | None:
+        """The time in which a view may have been computed; of one that is meant by bucket, that is known."""
+        if view.by_bucket:
+            return (named.computed[0][0], named.computed[-1][1]) if named.computed else None
+        return self._extent(self._catalog.root(view.name), view)
 
     def _buckets(self, name: str, asked: Range) -> int:
         """How many buckets a base table is read for, as the first view on it cuts the time."""

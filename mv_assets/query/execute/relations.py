@@ -2,48 +2,100 @@
 
 from __future__ import annotations
 
-import uuid
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from mv_assets.errors import Unreadable
+from mv_assets.query.errors import OtherColumns
 from mv_assets.query.match.spans import AFTER, BEFORE, Spans
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import Schemas
+from mv_assets.run.body import prepared, refuse_shared, rows_of_bucket
 from mv_assets.run.opened import OpenProject
-from mv_assets.spark.columns import Types
-from mv_assets.spark.files import as_text, quoted, union
-from mv_assets.spark.readers import once, reader_of
+from mv_assets.spark.errors import Unreadable
+from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.names import TemporaryNames
+from mv_assets.spark.read.columns import Types
+from mv_assets.spark.read.files import as_text, quoted, union
+from mv_assets.spark.read.readers import once, reader_of
+from mv_assets.spark.read.windows import refuse_other_days, within
+from mv_assets.spark.session import in_zone
 from mv_assets.spark.types import widest
-from mv_assets.spark.windows import within
 from mv_assets.spark_sql.canonical import NotPlain
-from mv_assets.state.model import PartitionRow
+from mv_assets.state.model import BUCKET, PartitionRow
 from mv_assets.tables.listing import Listing
-from mv_assets.tables.times import Unit
+from mv_assets.tables.times import TimeColumn
 from mv_assets.views.view import View
 
 
 class Relations:
-    """Makes the frames of one try of a query, in a session whose temporary names are its own."""
+    """Makes the frames of one try of a query. The names that they have in Spark last as long as the block."""
 
-    def __init__(
-        self, project: OpenProject, pinned: Pinned, spark: SparkSession, held: ExitStack, schemas: Schemas
-    ) -> None:
+    def __init__(self, project: OpenProject, pinned: Pinned, spark: SparkSession, schemas: Schemas) -> None:
         self._project = project
         self._schemas = schemas
         self._pinned = pinned
         self._spark = spark
-        self._held = held
-        self._prefix, self._numbers = f"_mv_{uuid.uuid4().hex[:12]}", count()
+        self._held, self._prepared = ExitStack(), set[str]()
+        self._names = self._held.enter_context(TemporaryNames(spark))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.__exit__(kind, error, trace)
+
+    def setting(self, key: str) -> str:
+        """What the session has set."""
+        return str(self._spark.conf.get(key))
+
+    def prepare(self, view: View) -> None:
+        """Have the code of a view at hand while the block runs."""
+        if view.name not in self._prepared:
+            self._prepared.add(view.name)
+            self._held.enter_context(prepared(self._project.catalog, view, self._names))
+
+    def bucket(self, view: View, bucket: int, frames: Mapping[str, DataFrame]) -> DataFrame:
+        """What a view gives in one bucket of the rows of its windows; one outside of them ends the query."""
+        rows = rows_of_bucket(self._spark, view, bucket, frames, self._names)
+        what = f"view {view.name} gave a row outside of what bucket {view.buckets.key(bucket)} is made of"
+        return rows.where(f"coalesce({BUCKET}, raise_error('{what}')) = {bucket}L").drop(BUCKET)
+
+    def together(self, view: View, parts: Sequence[DataFrame]) -> DataFrame:
+        """Rows of a view, stored or computed, with their columns in the order of the first.
+
+        Raises:
+            OtherColumns: they don't go together.
+
+        """
+        refuse_shared(view, parts, self._names)
+        columns = parts[0].columns
+        if any(set(part.columns) != set(columns) for part in parts):
+            raise OtherColumns(view.name)
+        try:
+            return alike([part.select(*map(quoted, columns)) for part in parts])
+        except NotPlain:
+            raise OtherColumns(view.name) from None
 
     def sql(self, text: str) -> DataFrame:
         return self._spark.sql(text)
+
+    @contextmanager
+    def zone_of(self, view: View) -> Iterator[None]:
+        """While the block runs, have the time zone that a view is computed in, whatever the session's is."""
+        with in_zone(self._spark, view.buckets.zone or "UTC"), spark_errors():
+            yield
+
+    def fixed(self, frame: DataFrame) -> DataFrame:
+        """A frame that means what it does now: a Connect server judges one without a name when read."""
+        return self._spark.table(self.name(frame))
 
     def schema(self, text: str, key: tuple[str, str]) -> StructType:
         """What a query gives, which for the same key is always the same."""
@@ -61,41 +113,42 @@ class Relations:
         return [(row[at], row[at + 1]) for at in range(0, len(row), 2)]
 
     def name(self, frame: DataFrame) -> str:
-        """A name for the frame in SQL, never the same again: a Connect server looks names up late."""
-        name = f"{self._prefix}_{next(self._numbers)}"
-        frame.createOrReplaceTempView(name)
-        self._held.callback(self._spark.catalog.dropTempView, name)
-        return name
+        """A name for the frame in SQL."""
+        return self._names.of(frame)
 
     def reads(self, table: str, spans: Spans, *, nulls: bool) -> bool:
         """Whether any file would be read for some time of a table."""
         if not spans and not nulls and not self._pinned.unread(table):
             return False
-        listing = self._pinned.listing(table)
+        listing = self._pinned.tables.listing(table)
         return bool(listing.unread) or bool(_reached(listing, spans, nulls=nulls))
 
     def base(
         self,
         table: str,
-        columns: Mapping[str, str | None],
+        columns: Mapping[str, str | None] | None,
         spans: Spans | None,
         *,
         nulls: bool,
         mentioned: Iterable[str] = (),
+        zone: str | None = None,
     ) -> tuple[DataFrame, Files]:
         """Rows of a base table: all, or those in some time; with `nulls`, also those whose time is null.
 
-        Columns come with the types that they have in the whole table, as far as that is known; those that are
-        only `mentioned` come if these files have them.
+        For a view in a zone, their times have to be moments.
+
+        Columns, or all, come with the types that they have in the whole table, as far as that is known; those
+        that are only `mentioned` come if these files have them.
 
         Raises:
             Unreadable: a file is broken, or there is none to tell the columns by.
 
         """
-        listing = self._pinned.listing(table)
+        listing = self._pinned.tables.listing(table)
         declared = self._project.catalog.tables[table]
         time = declared.time_column
-        wanted = dict.fromkeys([*columns, *([time] if time is not None and spans is not None else [])])
+        timed = [time] if time is not None and spans is not None else []
+        wanted = None if columns is None else dict.fromkeys([*columns, *timed])
         reader = reader_of(self._spark, self._project.tables[table], listing, wanted, mentioned)
         files = _reached(listing, spans, nulls=nulls)
         unread = sorted(listing.unread) if spans is not None else []
@@ -103,17 +156,20 @@ class Relations:
         self._pinned.note(table, {*files, *unread})
         learned = [*files, *unread] or _newest(listing)
         reader.learn(learned)
-        schema = self._widened(reader.schema(learned), columns)
+        if time is not None:
+            refuse_other_days(table, TimeColumn(time), zone, map(reader.schema, ([name] for name in learned)))
+        schema = self._widened(reader.schema(learned), columns or {})
         if not schema.fields:
             raise Unreadable(f"table {table} has no files yet, so its columns are not known")
         rows = reader.frame(files, schema)
         if spans is not None and time is not None:
-            rows = rows.where(_times(schema, time, declared.time_unit, spans, nulls=nulls))
+            rows = rows.where(_times(schema, TimeColumn(time, declared.time_unit), spans, nulls=nulls))
         if unread:
             rows = rows.unionAll(reader.frame(unread, schema))
         sizes = dict(zip(listing.names, listing.sizes, strict=True))
         known = {name.lower() for name in schema.fieldNames()}
-        chosen = [name for name in once([*columns, *mentioned]) if name.lower() in known]
+        asked = schema.fieldNames() if columns is None else [*columns, *mentioned]
+        chosen = [name for name in once(asked) if name.lower() in known]
         return rows.selectExpr(*map(quoted, chosen)), Files(
             len(files) + len(unread), sum(sizes.get(name, 0) for name in files)
         )
@@ -136,15 +192,15 @@ class Relations:
         nothing = (f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in columns.items())
         return self._spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
-    def within(self, frame: DataFrame, time: str, spans: Spans) -> DataFrame:
+    def within(self, frame: DataFrame, time: TimeColumn, spans: Spans) -> DataFrame:
         """The rows of a view that lie in some time."""
-        return frame.where(_times(frame.schema, time, None, spans, nulls=False))
+        return frame.where(_times(frame.schema, time, spans, nulls=False))
 
     def stored(
         self,
         view: View,
         rows: Mapping[int, PartitionRow],
-        columns: Iterable[str],
+        columns: Iterable[str] | None,
         cut: Spans | None,
         time: str,
     ) -> Stored | None:
@@ -153,13 +209,15 @@ class Relations:
         filled = {str(bucket): row for bucket, row in sorted(rows.items()) if row.generation and row.rows}
         if not filled:
             return None
-        wanted, names = [*dict.fromkeys(columns)], list(filled)
-        reader = self._project.sources.stored(self._spark, view.name, filled, {*wanted, time})
+        names, asked = list(filled), None if columns is None else [*dict.fromkeys(columns)]
+        needed = None if asked is None else {*asked, time}
+        reader = self._project.sources.stored(self._spark, view.name, filled, needed)
         reader.learn(names)
         schema = reader.schema(names)
+        wanted = schema.names if asked is None else asked
         found = reader.with_buckets(names, schema)
         if cut is not None:
-            found = found.where(_times(schema, time, None, cut, nulls=False))
+            found = found.where(_times(schema, TimeColumn(time), cut, nulls=False))
         kept = StructType([schema[name] for name in wanted])
         return Stored(found.selectExpr(*map(quoted, wanted)), kept)
 
@@ -236,17 +294,15 @@ def _newest(listing: Listing) -> list[str]:
     return [listing.names[max(usable, key=listing.ends.__getitem__)]] if usable else []
 
 
-def _times(schema: StructType, column: str, unit: Unit | None, spans: Spans, *, nulls: bool) -> str:
+def _times(schema: StructType, column: TimeColumn, spans: Spans, *, nulls: bool) -> str:
     """The condition that a row's time lies in one of the spans."""
-    field = next((part for part in schema if part.name.lower() == column.lower()), None)
+    field = next((part for part in schema if part.name.lower() == column.name.lower()), None)
     if field is None:
         # Where no file has the column, every time is null.
         return "true" if nulls else "false"
-    time = quoted(field.name)
-    conditions = [
-        within(time, field.dataType, unit, None if start == BEFORE else start, None if end == AFTER else end)
-        for start, end in spans
-    ]
+    time, kind = quoted(field.name), field.dataType
+    bounds = ((None if start == BEFORE else start, None if end == AFTER else end) for start, end in spans)
+    conditions = [within(time, kind, column.unit, *each, column.zone) for each in bounds]
     if nulls:
         conditions.append(f"{time} IS NULL")
     return " OR ".join(conditions) or "false"

@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from mv_assets.query.execute.relations import Relations, Stored, cast
 from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
-from mv_assets.query.match.matching import Match
+from mv_assets.query.match.matches import Match
 from mv_assets.query.match.request import Request
 from mv_assets.query.route.assignment import Part
-from mv_assets.spark.files import as_text, quoted
+from mv_assets.spark.read.files import as_text, quoted
 from mv_assets.spark.types import widest
 from mv_assets.spark_sql.aggregates import Kind
 from mv_assets.spark_sql.canonical import NotPlain

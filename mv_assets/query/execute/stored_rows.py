@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from mv_assets.errors import NeverFilled, NotValid
+from mv_assets.query.errors import NeverFilled, NotValid
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark.failures import spark_errors
-from mv_assets.spark.files import quoted
+from mv_assets.spark.read.files import quoted
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.views.view import View
 
 
-def rows_of(
-    project: OpenProject, held: ExitStack, view: View, window: tuple[int, int] | None = None
-) -> DataFrame:
-    """The rows of a window of time, or (None) of all that is there, through W.
-
-    Files stay until `held` is closed.
+@contextmanager
+def rows_of(project: OpenProject, view: View, window: tuple[int, int] | None = None) -> Iterator[DataFrame]:
+    """The rows of a window of time, or (None) of all that is there, through W; to be read in the block.
 
     Raises:
         NotValid: a bucket of the window, or below W, can't be trusted now.
         NeverFilled: the view has never had a row, so that not even its types are known.
+        LeaseExpired: at the end of the block, if the lease could not be kept; discard what was read.
 
     """
     spark = project.engine.shared()
-    snapshot = held.enter_context(project.leases.pin(view.name)).snapshot
+    with project.leases.pin(view.name) as pinned:
+        yield _frame(project, spark, view, pinned.snapshot, window)
+
+
+def _frame(
+    project: OpenProject, spark: SparkSession, view: View, snapshot: Snapshot, window: tuple[int, int] | None
+) -> DataFrame:
     wanted = _wanted(view, snapshot, window)
     # Where no bucket has rows, another one still tells the types.
     filled = [row for row in wanted if row.rows] or _newest_filled(snapshot)
@@ -37,13 +42,12 @@ def rows_of(
         raise NeverFilled(view.name)
     key = view.buckets.key
     rows = {key(row.bucket): row for row in (*wanted, *filled)}
-    reader = project.sources.stored(spark, view.name, rows, view.sql.columns)
+    reader = project.sources.stored(spark, view.name, rows, view.body.columns)
     with spark_errors():
         reader.learn([key(row.bucket) for row in filled])
         schema = reader.schema(key(row.bucket) for row in filled)
-        return reader.frame([key(row.bucket) for row in wanted], schema).select(
-            *map(quoted, view.sql.columns)
-        )
+        columns = view.body.columns or schema.names
+        return reader.frame([key(row.bucket) for row in wanted], schema).select(*map(quoted, columns))
 
 
 def _wanted(view: View, snapshot: Snapshot, window: tuple[int, int] | None) -> list[PartitionRow]:

@@ -8,6 +8,7 @@ from dataclasses import replace as dataclass_replace
 from sqlglot import exp
 
 from mv_assets.query.match.statement import Statement
+from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.canonical import replaced
 from mv_assets.spark_sql.parse import parse
 
@@ -55,7 +56,7 @@ def _reads_back(node: exp.Expr) -> bool:
     writes its own way.
     """
     parsed = parse(_text(node))
-    same = not isinstance(parsed, str) and parsed.statement == node
+    same = not isinstance(parsed, Refusal) and parsed.statement == node
     return same and not any(each.args.get("format") for each in node.walk())
 
 

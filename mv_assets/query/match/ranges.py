@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from string import whitespace
 
@@ -74,6 +74,15 @@ class Range:
         highs = [high for high in (self.high, other.high) if high is not None]
         return Range(
             max(lows, default=None), min(highs, default=None), self.rejects_null or other.rejects_null
+        )
+
+    def widened(self, by: int) -> Range:
+        """With so many milliseconds more on either side."""
+        low, high = self.low, self.high
+        return replace(
+            self,
+            low=None if low is None else low - by * _MS,
+            high=None if high is None else high + by * _MS,
         )
 
     @property

@@ -12,6 +12,7 @@ from mv_assets.query.match.clock import CLOCK
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
 from mv_assets.query.match.shape import From, conjuncts, from_of, shape_of, tables_of
 from mv_assets.query.match.statement import Statement
+from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
 from mv_assets.spark_sql.functions import BARE, refusal, refused_functions
 from mv_assets.spark_sql.resolve import Resolver
@@ -35,10 +36,10 @@ class Request:
     # All conditions, and those that say something else than a range of time.
     conditions: Mapping[str, exp.Expr]
     filters: tuple[exp.Expr, ...]
-    opaque: str | None
+    opaque: Refusal | None
     # Columns of the base that are used at all.
     used: frozenset[str]
-    aggregation: Aggregation | str
+    aggregation: Aggregation | Refusal
     # Types of the tables' columns, by table.column.
     kinds: Mapping[str, str | None]
     by_clock: bool = False
@@ -79,12 +80,12 @@ def request_of(
         try:
             plain.append(expanded(each, resolver.meaning))
         except NotPlain as reason:
-            opaque = str(reason)
+            opaque = Refusal(str(reason))
     found, filters = range_of(plain, time)
     try:
-        aggregation: Aggregation | str = aggregation_of(shape_of(select, resolver.meaning, known))
+        aggregation: Aggregation | Refusal = aggregation_of(shape_of(select, resolver.meaning, known))
     except NotPlain as reason:
-        aggregation = str(reason)
+        aggregation = Refusal(str(reason))
     columns = {column.lower() for column in sources[time.table].columns or ()}
     # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
     used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())

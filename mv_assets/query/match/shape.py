@@ -10,7 +10,7 @@ from sqlglot import exp
 from mv_assets.spark_sql.aggregates import aggregates
 from mv_assets.spark_sql.canonical import Meaning, NotPlain, expanded, spelled
 from mv_assets.spark_sql.resolve import output_names
-from mv_assets.spark_sql.wording import short
+from mv_assets.spark_sql.text import short
 
 # Any other clause picks, repeats or orders rows in ways that are not looked into.
 _CLAUSES = frozenset(

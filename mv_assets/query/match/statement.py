@@ -9,14 +9,15 @@ from itertools import chain
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mv_assets.errors import QueryRefused
+from mv_assets.query.errors import QueryRefused
+from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.canonical import means_rows
 from mv_assets.spark_sql.functions import reads_outside
 from mv_assets.spark_sql.parse import SQLGLOT_ERRORS, parse
 from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source
 from mv_assets.spark_sql.spark_functions import BUILT_IN, GENERATORS
-from mv_assets.spark_sql.wording import closest, did_you_mean, short
+from mv_assets.spark_sql.text import closest, did_you_mean, short
 
 # What makes rows of its arguments alone.
 _TABLE_FUNCTIONS = GENERATORS | {"range"}
@@ -71,22 +72,22 @@ class Statement:
         return "".join([*made, self.text[at:]])
 
 
-def statement_of(text: str, known: Collection[str]) -> Statement:
-    """Read a query over tables and views of those names.
+def statement_of(text: str, known: Collection[str], functions: Collection[str] = ()) -> Statement:
+    """Read a query over tables and views of those names, in a project that declares some functions.
 
     Raises:
         QueryRefused: it is no single SELECT, or reads something else.
 
     """
     parsed = parse(text)
-    if isinstance(parsed, str):
+    if isinstance(parsed, Refusal):
         raise QueryRefused(f"the query {parsed}")
     tree = parsed.statement
     if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
         first = short(parsed.tokens[0].text)
         raise QueryRefused(f"the query is not a SELECT, it starts with {first}; only SELECT is answered")
     try:
-        _refuse(tree, parsed.tokens)
+        _refuse(tree, parsed.tokens, functions)
         tables = tuple(_tables(tree, {name.lower() for name in known}))
     except SQLGLOT_ERRORS:
         raise QueryRefused("the query can't be understood; write it with fewer levels") from None
@@ -95,7 +96,23 @@ def statement_of(text: str, known: Collection[str]) -> Statement:
     return Statement(parsed.bare, tree, parsed.tokens, tables)
 
 
-def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
+def over(sql: str, relations: Mapping[str, str]) -> str:
+    """A view's SQL with other relations in place of its tables; what may be in it, the analysis has said.
+
+    Raises:
+        QueryRefused: it reads a table that is not among them.
+
+    """
+    parsed = parse(sql)
+    if isinstance(parsed, Refusal) or not isinstance(parsed.statement, exp.Query):
+        raise QueryRefused(
+            f"the view's SQL {parsed}" if isinstance(parsed, Refusal) else "the view is no query"
+        )
+    tables = tuple(_tables(parsed.statement, relations))
+    return Statement(parsed.bare, parsed.statement, parsed.tokens, tables).reading(relations)
+
+
+def _refuse(tree: exp.Expr, tokens: tuple[Token, ...], functions: Collection[str]) -> None:
     for node in tree.walk():
         for kinds, why in _REFUSED:
             if isinstance(node, kinds):
@@ -107,6 +124,11 @@ def _refuse(tree: exp.Expr, tokens: tuple[Token, ...]) -> None:
         # A hint looks like a call; what stands in FROM is looked at with the tables.
         if isinstance(node, exp.Anonymous) and not isinstance(node.parent, (exp.Hint, exp.Table)):
             name = str(node.name)
+            if name.lower() in functions:
+                raise QueryRefused(
+                    f"{name} is a function that the SQL of views may call, and no query; "
+                    "ask a view that calls it by the view's name"
+                )
             if name.lower() not in BUILT_IN and name.lower() != "identifier":
                 raise QueryRefused(f"{name} is not a function of Spark, {did_you_mean(name, BUILT_IN)}")
     for outside in reads_outside(tokens):

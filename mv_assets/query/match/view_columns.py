@@ -27,7 +27,8 @@ from mv_assets.spark_sql.parse import Reading, read
 from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source
 from mv_assets.spark_sql.spark_functions import GENERATORS, TIME_WINDOWS
-from mv_assets.spark_sql.wording import short
+from mv_assets.spark_sql.text import short
+from mv_assets.views.admission import ViewSql
 from mv_assets.views.view import View
 
 
@@ -69,17 +70,8 @@ def view_columns_of(
         NotPlain: nothing, as its rows are not those of the base in any way that can be told.
 
     """
-    reading = read(view.declared.sql)
-    if not isinstance(reading, Reading):
-        raise NotPlain("its SQL can't be read")
-    refuse_neighbours(reading.tokens)
-    called = {call.name for call in calls(reading.tokens)}
-    if called & GENERATORS:
-        raise NotPlain("it makes several rows of one; it can be asked by its own name")
-    if called & TIME_WINDOWS:
-        raise NotPlain("its windows of time repeat rows or leave them out; it can be asked by its own name")
-    select = reading.select
-    base = sources[view.declared.base]
+    select = _select_of(view)
+    base = sources[view.declared.base.table]
     resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])
     resolver.query(select, {}, None)
     shape = shape_of(select, resolver.meaning, lenient=True)
@@ -110,6 +102,25 @@ def view_columns_of(
     conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
     grained = _finest(found, columns, time)
     return ViewColumns(view, source, grained, columns, values, conditions, range_, found)
+
+
+def _select_of(view: View) -> exp.Select:
+    """The one SELECT over the base's rows that a view is."""
+    if view.by_bucket or not isinstance(view.body, ViewSql):
+        raise NotPlain("it is meant bucket by bucket; it can be asked by its own name")
+    reading = read(view.body.bare)
+    if not isinstance(reading, Reading):
+        raise NotPlain("its SQL can't be read")
+    select = reading.tree
+    if not isinstance(select, exp.Select):
+        raise NotPlain(f"it is a {select.key.upper()}; it can be asked by its own name")
+    refuse_neighbours(reading.tokens)
+    called = {call.name for call in calls(reading.tokens)}
+    if called & GENERATORS:
+        raise NotPlain("it makes several rows of one; it can be asked by its own name")
+    if called & TIME_WINDOWS:
+        raise NotPlain("its windows of time repeat rows or leave them out; it can be asked by its own name")
+    return select
 
 
 def _refuse_by_type(conditions: Sequence[exp.Expr], sources: Mapping[str, Source]) -> None:

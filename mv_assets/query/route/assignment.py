@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mv_assets.query.match.matching import Match, match
+from mv_assets.query.match.matches import Match, match
 from mv_assets.query.match.ranges import Range
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.spans import AFTER, BEFORE, Span, Spans, common, joined, without

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from mv_assets.observe.inputs import BucketInputs, ViewInputs, version_of
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.present import Present
 from mv_assets.query.match.spans import BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.state import health, rules
@@ -56,9 +57,9 @@ class Eligibility:
 
     def covered_from(self, view: View) -> int:
         """The time from which the view has all rows of its base table: what it is based on may begin late."""
-        if view.declared.base in self._catalog.tables:
+        if view.declared.base.table in self._catalog.tables:
             return BEFORE
-        below = self._catalog.views[view.declared.base]
+        below = self._catalog.views[view.declared.base.table]
         snapshot = self._pinned.snapshot(below.name)
         start = below.declared.start if snapshot is None else snapshot.header.start
         return max(start, self.covered_from(below))
@@ -76,8 +77,7 @@ class Eligibility:
             return "it lags behind by more than max_staleness"
         if not -rules.ALIKE_MS <= self._pinned.at - snapshot.look.at <= bound:
             return "the last look is older than max_staleness, or of a clock that has been set back"
-        base = self._catalog.views.get(view.declared.base)
-        return None if base is None else self.too_old(base, bound)
+        return next((old for below in self._catalog.below(view) if (old := self.too_old(below, bound))), None)
 
     def _judged(self, view: View, *, frozen: bool) -> Rows:
         snapshot = self._pinned.snapshot(view.name)
@@ -96,16 +96,16 @@ class Eligibility:
         if self._freshness is Freshness.BOUNDED:
             if self.too_old(view) is not None:
                 return {}
-            if view.declared.base in self._catalog.tables:
+            if not self._catalog.below(view):
                 return rows
         return self._compared(view, snapshot, rows, frozen=frozen)
 
     def _compared(self, view: View, snapshot: Snapshot, rows: Rows, *, frozen: bool) -> Rows:
         """The rows whose recorded inputs are those that are there now."""
-        base = view.declared.base
-        if base in self._catalog.tables and self._unchanged(view, snapshot):
+        present = Present(self._pinned.tables, EligibleViews(self._catalog, self._pinned, self, frozen))
+        if not self._catalog.below(view) and self._unchanged(snapshot, present.version_of(view)):
             return rows
-        view_inputs = ViewInputs(view, self._listing(base, frozen=frozen), self._dimensions(view))
+        view_inputs = present.inputs(view)
         fit: Rows = {}
         for seen in view_inputs.over(min(rows), view.buckets.next(max(rows))):
             row = rows.get(seen.bucket)
@@ -119,32 +119,38 @@ class Eligibility:
     def _only_lost_files(self, view_inputs: ViewInputs, seen: BucketInputs, row: PartitionRow) -> bool:
         """Whether files of the bucket have gone and nothing else has changed: a view that freezes stays."""
         now, then = seen.current.inputs, row.inputs
-        if now is None or then is None or replace(now, base=then.base) != then:
+        if now is None or then is None or replace(now, base=then.base, further=then.further) != then:
             return False
         recorded = self._store.recorded(view_inputs.view.name, [seen.bucket]).get(seen.bucket, ())
         return view_inputs.with_recorded(seen, recorded).current.rest_equal
 
-    def _unchanged(self, view: View, snapshot: Snapshot) -> bool:
+    def _unchanged(self, snapshot: Snapshot, version: str) -> bool:
         """Whether nothing at all has changed since a look compared everything."""
-        version = version_of(
-            self._pinned.version(view.declared.base),
-            {name: self._pinned.version(name) for name in view.declared.dimensions},
-        )
         look = snapshot.look
         # Files that could not be read, or were too young to be sure of, may hold rows of any bucket.
         sure = look is not None and not look.broken and look.recheck_at is None
         return sure and rules.idle(look, version, snapshot.header.version, self._pinned.at)
 
-    def _dimensions(self, view: View) -> dict[str, Listing]:
-        return {name: self._pinned.listing(name) for name in view.declared.dimensions}
 
-    def _listing(self, base: str, *, frozen: bool) -> Listing:
-        if base in self._catalog.tables:
-            return self._pinned.listing(base)
-        view, snapshot = self._catalog.views[base], self._pinned.snapshot(base)
+@dataclass(frozen=True, slots=True)
+class EligibleViews:
+    """Views as tables of which nothing is trusted but what is eligible itself."""
+
+    catalog: Catalog
+    pinned: Pinned
+    eligibility: Eligibility
+    frozen: bool
+
+    def version(self, name: str) -> str:
+        snapshot = self.pinned.snapshot(name)
+        return "" if snapshot is None else upstream.version_of(snapshot.header)
+
+    def listing(self, name: str) -> Listing:
+        snapshot = self.pinned.snapshot(name)
         if snapshot is None:
-            return Listing(base, "", self._pinned.at)
-        return upstream.listing_of(snapshot, self._pinned.at, self.rows(view, frozen=frozen))
+            return Listing(name, "", self.pinned.at)
+        rows = self.eligibility.rows(self.catalog.views[name], frozen=self.frozen)
+        return upstream.listing_of(snapshot, self.pinned.at, rows)
 
 
 def spans_of(view: View, buckets: Collection[int]) -> list[Span]:

@@ -12,6 +12,7 @@ from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.statement import Statement
 from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
 from mv_assets.query.route.pinned import Pinned
+from mv_assets.refusal import Refusal
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
@@ -64,26 +65,32 @@ class SchemaCache:
     def __init__(self, project: OpenProject) -> None:
         self._project = project
         self._columns = Cache[_Key, dict[str, str]]()
-        self._view_columns_of = Cache[object, ViewColumns | str]()
+        self._searched = Cache[_Key, bool]()
+        self._view_columns_of = Cache[object, ViewColumns | Refusal]()
         self._kinds = Cache[object, Kinds]()
         self.of_queries: Schemas = Cache()
 
     def columns(self, table: str, statement: Statement, pinned: Pinned) -> dict[str, str]:
         """A table's columns and their types, as a few files tell; or many, where they were searched."""
-        key = table, pinned.version(table), statement.mentioned
+        key = table, pinned.tables.version(table), statement.mentioned
         return self._columns.get(key, lambda: self._project.tables[table].columns(statement.mentioned) or {})
 
     def searched(self, statement: Statement, pinned: Pinned) -> bool:
         """Look for what the query mentions in as many files as can be; whether that found more columns.
 
-        Most of what a query mentions is no column: where all is known, nobody would want to wait for it.
+        Most of what a query mentions is no column: where all is known, nobody would want to wait for it. Nor
+        twice: what no file has, none has for the views and none for the base table.
         """
         more = False
         for table in (name for name in statement.names if name in self._project.catalog.tables):
-            before, mentioned = self.columns(table, statement, pinned), statement.mentioned
-            found = self._project.tables[table].columns(mentioned, everywhere=True) or {}
+            key = table, pinned.tables.version(table), statement.mentioned
+            if self._searched.get(key, lambda: False):
+                continue
+            before = self.columns(table, statement, pinned)
+            found = self._project.tables[table].columns(statement.mentioned, everywhere=True) or {}
+            self._searched.put(key, found=True)
             if found.keys() - before.keys():
-                self._columns.put((table, pinned.version(table), mentioned), before | found)
+                self._columns.put(key, before | found)
                 more = True
         return more
 
@@ -108,10 +115,7 @@ class SchemaCache:
         """A table or view as its names are resolved."""
         catalog = self._project.catalog
         if name in catalog.views:
-            view = catalog.views[name]
-            return Source(
-                name, dict.fromkeys(view.sql.columns), view.declared.time_column, grain=view.sql.grain
-            )
+            return catalog.views[name].source
         table = unseen(catalog.tables[name])
         columns = self.columns(name, statement, pinned)
         return Source(name, dict(columns) if columns else None, table.time_column, table.time_unit)
@@ -134,7 +138,7 @@ class SchemaCache:
         """Views on the table, and views on those."""
         found: list[View] = []
         for view in self._project.catalog.views.values():
-            if view.declared.base == table or view.declared.base in {each.name for each in found}:
+            if view.declared.base.table == table or view.declared.base.table in {each.name for each in found}:
                 found.append(view)
         return found
 
@@ -148,30 +152,31 @@ class SchemaCache:
         columns = ((name, tuple((source.columns or {}).items())) for name, source in sources.items())
         key = view.name, time, tuple(columns)
 
-        def find() -> ViewColumns | str:
+        def find() -> ViewColumns | Refusal:
             try:
                 return self._view_columns(view, time, sources)
             except NotPlain as reason:
-                return str(reason)
+                return Refusal(str(reason))
 
         found = self._view_columns_of.get(key, find)
-        if isinstance(found, str):
-            raise NotPlain(found)
+        if isinstance(found, Refusal):
+            raise NotPlain(found.reason)
         return found
 
     def _view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
+        if view.by_bucket:
+            raise NotPlain("it is meant bucket by bucket (`scope: bucket`); it can be asked by its own name")
+        if view.buckets.zone is not None:
+            raise NotPlain(f"its SQL is meant in {view.buckets.zone}; it can be asked by its own name")
         catalog = self._project.catalog
         known = {
             **{name: unseen(table) for name, table in catalog.tables.items()},
-            **{
-                name: Source(name, dict.fromkeys(each.sql.columns), each.declared.time_column)
-                for name, each in catalog.views.items()
-            },
+            **{name: each.source for name, each in catalog.views.items()},
             **sources,
         }
         below = None
-        if view.declared.base in catalog.views:
-            upstream = catalog.views[view.declared.base]
+        if view.declared.base.table in catalog.views:
+            upstream = catalog.views[view.declared.base.table]
             try:
                 below = self.view_columns(upstream, time, sources)
             except NotPlain as reason:

@@ -8,40 +8,43 @@ from mv_assets.state.rules.definitions import (
     adopt,
     declare,
     drop,
+    effective_state,
     extend,
+    has_current_data,
     in_force,
     next_version,
+    own,
     reset,
     see_source,
     start_view,
 )
-from mv_assets.state.rules.looks import closes_now, idle, recorded, unserved
-from mv_assets.state.rules.marks import differs, fail, force, mark, repoint, revert
-from mv_assets.state.rules.states import effective_state, has_current_data
+from mv_assets.state.rules.looks import closes_now, idle, oldest_waiting, recorded
+from mv_assets.state.rules.marks import brought_in, differs, fail, force, mark, repoint, revert
 from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
-    Standing,
+    RetryState,
     attempt_abandoned,
     attempt_begun,
     attempt_failed,
     attempt_since,
     due,
     retry_delay,
-    standing,
+    retry_state,
 )
 
 __all__ = [
     "ALIKE_MS",
     "Decision",
     "Due",
-    "Standing",
+    "RetryState",
     "adopt",
     "attempt_abandoned",
     "attempt_begun",
     "attempt_failed",
     "attempt_since",
+    "brought_in",
     "cap",
     "climb",
     "closed",
@@ -63,13 +66,14 @@ __all__ = [
     "latest_end",
     "mark",
     "next_version",
+    "oldest_waiting",
+    "own",
     "recorded",
     "repoint",
     "reset",
     "retry_delay",
+    "retry_state",
     "revert",
     "see_source",
-    "standing",
     "start_view",
-    "unserved",
 ]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from mv_assets.state.model import (
     _SEAL,
-    EMPTY,
     Attempt,
     CurrentInputs,
     Header,
@@ -18,7 +17,8 @@ from mv_assets.state.model import (
     Staged,
     State,
 )
-from mv_assets.state.rules import coverage, marks
+from mv_assets.state.rules import marks
+from mv_assets.state.rules.definitions import check_covered
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def decide(  # noqa: C901 - a table of eight outcomes reads best as one list
         if _holds(row, current.inputs):
             return Decision(Outcome.SUPERSEDED, "a peer committed the current inputs")
         # Emptiness is no progress: committing it as STALE would only throw older data away.
-        if mine.base == EMPTY:
+        if mine.empty:
             return Decision(Outcome.SOURCE_CHANGED, "files arrived for a bucket that was to be emptied")
     if collected:
         return Decision(Outcome.PLANNED_AGAIN, "its generation was collected before the commit")
@@ -89,11 +89,11 @@ def _with_data(
     now: int,
 ) -> PartitionRow:
     """The row with the attempt's data; APPEND, OVERWRITE and DELETE differ only in the name."""
-    empty = planned.inputs.base == EMPTY
+    empty = planned.inputs.empty
     operation = Operation.APPEND if row is None else Operation.DELETE if empty else Operation.OVERWRITE
     version = header.version + 1
     if row is None:
-        coverage.check(header, planned.bucket)
+        check_covered(header, planned.bucket)
     fresh = PartitionRow(planned.bucket, State.VALID, version, seal=_SEAL) if row is None else row
     return replace(
         fresh,

@@ -1,4 +1,4 @@
-"""Which definition of a view is in force, where its coverage starts, and what a view-wide change resets."""
+"""Which definition of a view is in force, what its rows count as, and which buckets it covers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mv_assets.buckets import Buckets
-from mv_assets.errors import Fenced, UnknownDefinition
-from mv_assets.state.model import _SEAL, Declaration, Header
+from mv_assets.state.errors import Fenced, OutOfCoverage, UnknownDefinition
+from mv_assets.state.model import _SEAL, Declaration, Header, PartitionRow, State
 
 
 def start_view(declaration: Declaration) -> Header:
@@ -30,6 +30,18 @@ def in_force(header: Header, declaration: Declaration) -> bool:
     """Whether there is nothing to declare: this is the definition, and its coverage is included."""
     start = header.buckets.floor(declaration.start)
     return declaration.definition == header.definition and start >= header.start
+
+
+def own(header: Header, declaration: Declaration) -> Header:
+    """The view's header, if the caller's definition is the one in force.
+
+    Raises:
+        Fenced: another definition is.
+
+    """
+    if header.definition != declaration.definition:
+        raise Fenced(declaration.view, declaration.definition, header.definition)
+    return header
 
 
 def declare(header: Header, history: Mapping[str, str], declaration: Declaration) -> Header | None:
@@ -104,3 +116,30 @@ def reset(header: Header) -> Header:
 def drop(header: Header) -> Header:
     """The whole view to VACANT. The header stays, so that versions and content ids never repeat."""
     return replace(reset(header), watermark=header.start, seal=_SEAL)
+
+
+def check_covered(header: Header, bucket: int) -> None:
+    """Refuse what no row may exist for.
+
+    Raises:
+        BucketError: not the start of a bucket.
+        OutOfCoverage: before the view's start.
+
+    """
+    name = header.buckets.key(bucket)
+    if bucket < header.start:
+        raise OutOfCoverage(header.view, name, header.buckets.key(header.start))
+
+
+def effective_state(row: PartitionRow | None, header: Header) -> State:
+    """The state that counts: data of another definition is STALE without being marked."""
+    if row is None:
+        return State.VACANT
+    if row.inputs is not None and row.inputs.definition != header.definition:
+        return State.STALE
+    return row.state
+
+
+def has_current_data(row: PartitionRow, header: Header) -> bool:
+    """Whether the row has data of the current definition; STALE data counts, it was committed."""
+    return row.inputs is not None and row.inputs.definition == header.definition

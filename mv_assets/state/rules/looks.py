@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mv_assets.state.model import Header, Look, LookRecord, Unserved
+from mv_assets.state.model import Header, Look, LookRecord, OldestWaiting
 from mv_assets.state.rules import watermark
 
 
@@ -30,8 +30,9 @@ def recorded(before: LookRecord | None, look: Look, covers: int) -> LookRecord:
         look.at,
         look.recheck_at,
         look.broken,
-        look.rest,
-        unserved(before, look),
+        look.first_vacant,
+        oldest_waiting(before, look),
+        look.ends_first,
     )
 
 
@@ -44,9 +45,13 @@ def closes_now(header: Header, closes: int | None, now: int) -> bool:
     return closed is not None and closed != header.closed
 
 
-def unserved(before: LookRecord | None, look: Look) -> Unserved | None:
+def oldest_waiting(before: LookRecord | None, look: Look) -> OldestWaiting | None:
     """What waits to be computed, with the time of the first of the looks in a row that saw it wait."""
-    if look.unserved is None:
+    if look.oldest_waiting is None:
         return None
-    known = None if before is None else before.unserved
-    return known if known is not None and known.bucket == look.unserved else Unserved(look.unserved, look.at)
+    known = None if before is None else before.oldest_waiting
+    return (
+        known
+        if known is not None and known.bucket == look.oldest_waiting
+        else OldestWaiting(look.oldest_waiting, look.at)
+    )

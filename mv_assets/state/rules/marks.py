@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mv_assets.state.model import _SEAL, Attempt, Copied, CurrentInputs, Header, Mark, PartitionRow, State
-from mv_assets.state.rules import coverage
-from mv_assets.state.rules.states import effective_state
+from mv_assets.state.rules.definitions import check_covered, effective_state
 
 
 def differs(row: PartitionRow | None, header: Header, bucket: int, current: CurrentInputs) -> bool:
@@ -34,17 +33,25 @@ def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> 
     return replace(row, state=state, frozen=frozen, reason=reason, token=header.version + 1, seal=_SEAL)
 
 
+def brought_in(before: Header, after: Header) -> dict[int, PartitionRow]:
+    """Buckets that an earlier start brings in below W: STALE without data, not silently missing."""
+    event = Mark("coverage was extended")
+    uncovered = after.buckets.between(after.start, before.start)
+    return {b: row for b in uncovered if (row := mark(None, after, b, event)) is not None}
+
+
 def _matches(row: PartitionRow, current: CurrentInputs | None) -> bool:
     """Whether a VALID row stays so: equal inputs, or frozen because names only disappeared."""
     if current is None or row.inputs is None or current.inputs is None:
         return False
-    only_base = replace(row.inputs, base=current.inputs.base) == current.inputs
-    return row.inputs == current.inputs or (only_base and bool(current.missing) and current.rest_equal)
+    now = current.inputs
+    only_files = replace(row.inputs, base=now.base, further=now.further) == now
+    return row.inputs == now or (only_files and bool(current.missing) and current.rest_equal)
 
 
 def force(row: PartitionRow | None, header: Header, bucket: int, reason: str) -> PartitionRow:
     """A person's mark: whatever was there, the bucket is to be computed from a read later than now."""
-    coverage.check(header, bucket)
+    check_covered(header, bucket)
     version = header.version + 1
     before = _without_data(bucket, header, reason) if row is None else row
     return replace(
@@ -89,5 +96,5 @@ def repoint(row: PartitionRow | None, header: Header, copied: Copied, copy: str)
 
 
 def _without_data(bucket: int, header: Header, reason: str) -> PartitionRow:
-    coverage.check(header, bucket)
+    check_covered(header, bucket)
     return PartitionRow(bucket, State.STALE, header.version + 1, reason=reason, seal=_SEAL)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.model import _SEAL, Header, PartitionRow
-from mv_assets.state.rules.states import has_current_data
+from mv_assets.state.rules.definitions import has_current_data
 
 
 def climb(header: Header, rows: Iterable[PartitionRow]) -> Header:

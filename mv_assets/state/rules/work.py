@@ -6,7 +6,6 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mv_assets.state.model import (
-    EMPTY,
     AttemptRecord,
     CurrentInputs,
     Header,
@@ -14,8 +13,8 @@ from mv_assets.state.model import (
     PartitionRow,
     State,
 )
+from mv_assets.state.rules.definitions import effective_state
 from mv_assets.state.rules.marks import revert
-from mv_assets.state.rules.states import effective_state
 
 # So far two processes may differ in what they take for now.
 ALIKE_MS = 10_000
@@ -32,7 +31,7 @@ class Due(StrEnum):
     APPEND = "APPEND"
 
 
-class Standing(StrEnum):
+class RetryState(StrEnum):
     """What earlier attempts mean for the next one."""
 
     FREE = "free"
@@ -56,10 +55,10 @@ def due(row: PartitionRow | None, header: Header, bucket: int, current: CurrentI
         return Due.APPEND
     if revert(row, header, current) is not None:
         return Due.REVERT
-    return Due.DELETE if current.inputs.base == EMPTY else Due.OVERWRITE
+    return Due.DELETE if current.inputs.empty else Due.OVERWRITE
 
 
-def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: int) -> Standing:
+def retry_state(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: int) -> RetryState:
     """Whether the bucket may be attempted now.
 
     `alive` says that the recorded generation is STAGED and its heartbeat is fresh. A bucket whose attempt
@@ -68,17 +67,17 @@ def standing(record: AttemptRecord | None, inputs: Inputs, *, alive: bool, now: 
     set back since.
     """
     if record is None:
-        return Standing.FREE
+        return RetryState.FREE
     if alive:
-        return Standing.IN_FLIGHT
+        return RetryState.IN_FLIGHT
     same = record.inputs == inputs
     if (
         same
         and record.retry_after is not None
         and now < record.retry_after <= now + retry_delay(record.count) + ALIKE_MS
     ):
-        return Standing.BACKING_OFF
-    return Standing.ALONE if same or record.generation is not None else Standing.FREE
+        return RetryState.BACKING_OFF
+    return RetryState.ALONE if same or record.generation is not None else RetryState.FREE
 
 
 def attempt_begun(record: AttemptRecord | None, generation: str, inputs: Inputs, now: int) -> AttemptRecord:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mv_assets.tables.said import Said
+from mv_assets.tables.parquet.annotations import Said
 from mv_assets.tables.types import spark_types
 
 if TYPE_CHECKING:

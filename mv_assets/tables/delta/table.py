@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import lakehouse
 from mv_assets.tables.delta.columns import DeltaColumns
-from mv_assets.tables.footer import Extent
+from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
-from mv_assets.tables.listing import Details, Listing, Progress, unobserved
+from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
+from mv_assets.tables.parquet.footer import Extent
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class DeltaFiles:
     reader: Reader = "files"
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
-    def glance(self) -> DeltaGlance:
+    def current(self) -> DeltaTableVersion:
         with self.readable():
             opened = self._open()
-            glance = DeltaGlance(self, opened, DeltaColumns.of(opened), self._last_commit(opened))
+            version = DeltaTableVersion(self, opened, DeltaColumns.of(opened), self._last_commit(opened))
             if self.reader == "files":
-                glance.refuse()
-        return glance
+                version.refuse()
+        return version
 
     def columns(
         self,
@@ -126,7 +126,7 @@ def _unsupported(said: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaGlance:
+class DeltaTableVersion:
     """The table at the version that was current when it was opened."""
 
     table: DeltaFiles
@@ -155,7 +155,7 @@ class DeltaGlance:
         if binary:
             raise TableRefused(name, f"is partitioned by binary values ({', '.join(binary)})", BY_SPARK)
 
-    def listing(self, progress: Progress = unobserved) -> Listing:
+    def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, columns = self.table, self.columns
         with table.readable():
             listing = Listing(table.name, self.version, table.clock(), schema=columns.types)
@@ -176,7 +176,7 @@ class DeltaGlance:
                     return lakehouse.of_footer(source, time, field_id)
 
             how = f"{time} {field_id}"
-            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, progress)
+            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
         return listing
 
     def _partitions(self, actions: pa.Table) -> list[dict[str, str | None]]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from mv_assets.tables.locating import filesystem_at
+from mv_assets.tables.files.locations import filesystem_at
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mv_assets.errors import TableRefused, TableUnreadable
 from mv_assets.tables import lakehouse
-from mv_assets.tables.footer import Extent, Unusable
+from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.iceberg import schemas
 from mv_assets.tables.iceberg.catalogs import named_table
 from mv_assets.tables.iceberg.deletes import Deletes, Partition, entries, partition_of
@@ -20,7 +19,8 @@ from mv_assets.tables.iceberg.metadata import static_table
 from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
-from mv_assets.tables.listing import Details, Listing, Progress, unobserved
+from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
+from mv_assets.tables.parquet.footer import Extent, Unusable
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ class IcebergFiles:
     def where(self) -> str:
         return self.path or f"{self.identifier} in its catalog"
 
-    def glance(self) -> IcebergGlance:
+    def current(self) -> IcebergTableVersion:
         with self.readable():
-            glance = IcebergGlance(self, self._open())
+            version = IcebergTableVersion(self, self._open())
             if self.reader == "files":
-                glance.refuse()
-        return glance
+                version.refuse()
+        return version
 
     def columns(
         self,
@@ -102,7 +102,7 @@ class IcebergFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergGlance:
+class IcebergTableVersion:
     """The table at the snapshot that was current when its metadata was read."""
 
     table: IcebergFiles
@@ -125,7 +125,7 @@ class IcebergGlance:
         if metadata.current_snapshot_id is not None and "schema.name-mapping.default" in metadata.properties:
             raise TableRefused(name, "has imported files without field ids (a name mapping)", BY_SPARK)
 
-    def listing(self, progress: Progress = unobserved) -> Listing:
+    def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, schema = self.table, self.opened.schema()
         with table.readable():
             columns = schemas.columns(schema)
@@ -162,7 +162,7 @@ class IcebergGlance:
                 return self._read(sources[file.name], time)
 
             how = "" if time is None else f"{time.field_id} {time.column.unit}"
-            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, progress)
+            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
         return listing
 
     def _time(self, columns: Mapping[str, str]) -> IcebergTime | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mv_assets.tables import lakehouse
-from mv_assets.tables.footer import Extent
+from mv_assets.tables.parquet.footer import Extent
 from mv_assets.tables.times import TimeColumn, Unit
 
 if TYPE_CHECKING:

@@ -1,99 +1,150 @@
-"""Which tables a view reads, and whether every row of it comes from a row of the base table."""
+"""The way of the base table's rows to the view's: whether each row of the view comes from one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mv_assets.errors import Mistake
+from mv_assets.config.errors import Mistake
+from mv_assets.spark_sql.resolve import Resolver, is_table
 from mv_assets.spark_sql.scope import Source
-from mv_assets.spark_sql.wording import closest
+
+_LIMIT = "keeps whichever rows come first; remove it, and use WHERE or HAVING"
 
 
-def table_mistakes(
-    select: exp.Select, tables: Sequence[exp.Table], base: Source, dimensions: Sequence[Source]
-) -> list[Mistake]:
-    """`tables` are those that the SQL reads, names of CTEs left out."""
-    known = {source.name.lower() for source in (base, *dimensions)}
-    read = [table for table in tables if isinstance(table.this, exp.Identifier) and not table.db]
-    names = {table.name.lower() for table in read}
-    mistakes = [
-        _odd_table(table) for table in tables if not isinstance(table.this, exp.Identifier) or table.db
-    ]
-    mistakes += [_listed_columns(table) for table in read if _lists_columns(table)]
-    for name in sorted(names - known):
-        meant = closest(name, known)
-        question = f"did you mean {meant}? Otherwise add" if meant else "add"
-        mistakes.append(
-            Mistake(
-                "sql",
-                f"{name} is neither the base {base.name} nor a dimension; {question} it to `dimensions`",
-            )
-        )
-    mistakes += [
-        Mistake(
-            "dimensions",
-            f"{dimension.name} is not used by the SQL; join it there, or remove it from `dimensions`",
-        )
-        for dimension in dimensions
-        if dimension.name.lower() not in names
-    ]
-    return mistakes + _base_mistakes(
-        select, [table for table in read if table.name.lower() == base.name.lower()], base
-    )
+def parts_of(tree: exp.Expr) -> list[exp.Select]:
+    """The SELECTs whose rows are those of a query: one, or those of a set operation."""
+    if isinstance(tree, exp.SetOperation):
+        return [*parts_of(tree.left), *parts_of(tree.right)]
+    if isinstance(tree, exp.Subquery):
+        return parts_of(tree.this)
+    return [tree] if isinstance(tree, exp.Select) else []
 
 
-def _odd_table(table: exp.Table) -> Mistake:
-    text = table.sql("spark")
-    if isinstance(table.this, exp.Identifier):
-        right = "write the plain name of the base or of a dimension"
-        return Mistake("sql", f"{text} names a table outside the project; {right}")
-    return Mistake(
-        "sql", f"{text} is a table function, not a table of the project; declare a table and join it"
-    )
+@dataclass(slots=True)
+class BaseRows:
+    """Every query that the base's rows pass, and what on their way may mix or make up rows.
+
+    A query on the way takes them from one place of its FROM: from the table itself, a derived table or a CTE,
+    which is on the way too.
+    """
+
+    resolver: Resolver
+    base: Source
+    selects: list[exp.Select] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+    # By id: all queries on the way, where the base is named, and whether a CTE's query reads it.
+    passed: set[int] = field(default_factory=set)
+    _bases: frozenset[int] = field(init=False)
+    _reading: dict[int, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        named = (table for table in self.resolver.tables if table.name.lower() == self.base.name.lower())
+        self._bases = frozenset(id(table) for table in named if not table.db)
+
+    def follow(self, query: exp.Expr) -> None:
+        """Go the way from the query to the base table."""
+        if id(query) in self.passed:
+            return
+        self.passed.add(id(query))
+        for key in ("limit", "offset"):
+            if query.args.get(key):
+                self._refuse(f"{key.upper()} {_LIMIT}")
+        if isinstance(query, exp.SetOperation):
+            if not isinstance(query, exp.Union) or query.args.get("by_name"):
+                what = f"{query.key.upper()} compares all rows of its parts, those of other buckets too"
+                self._refuse(f"{what}; write one SELECT, or UNION ALL of several")
+            self.follow(query.left)
+            self.follow(query.right)
+        elif isinstance(query, exp.Subquery):
+            self.follow(query.this)
+        elif isinstance(query, exp.Select):
+            self._select(query)
+        else:
+            self._refuse_unread()
+
+    def _select(self, select: exp.Select) -> None:
+        self.selects.append(select)
+        leaves = list(_leaves(select))
+        reading = [leaf for leaf in leaves if self._reads(leaf)]
+        times = len(reading) + self._reads_besides(select, leaves)
+        if not times:
+            self._refuse_unread()
+        elif times > 1:
+            what = f"the base {self.base.name} is read {times} times"
+            self._refuse(f"{what}, but only one of them is limited to the bucket; read it once")
+        elif not reading or not isinstance(reading[0], (exp.Table, exp.Subquery)):
+            what = f"the base {self.base.name} is read inside an expression"
+            self._refuse(f"{what}; read it in FROM")
+        else:
+            self._from(select, reading[0])
+
+    def _from(self, select: exp.Select, leaf: exp.Expr) -> None:
+        clause, lost = select.args["from_"], list[str]()
+        _holds(clause.this, _joins(clause.this) + _joins(select), leaf, lost)
+        for join in lost:
+            what = f"{join} gives rows that come from no row of {self.base.name}"
+            self._refuse(f"{what}; write FROM {self.base.name} LEFT JOIN ...")
+        query = leaf if isinstance(leaf, exp.Subquery) else self.resolver.ctes.get(id(leaf))
+        if query is not None:
+            self.follow(query)
+
+    def _reads(self, node: exp.Expr) -> bool:
+        """Whether the base is read somewhere in it, or in a CTE that it names."""
+        if isinstance(node, exp.Table):
+            # What is joined to it in parentheses is a relation of its own.
+            return self._is_base(node)
+        return any(map(self._is_base, _tables(node.this if isinstance(node.this, exp.Expr) else node)))
+
+    def _reads_besides(self, select: exp.Select, leaves: Sequence[exp.Expr]) -> int:
+        """How often the base is read by other parts of a SELECT than what its FROM joins."""
+        joined = {id(leaf) for leaf in leaves}
+        inside = {id(leaf.this) for leaf in leaves if not isinstance(leaf, exp.Table)}
+        return sum(self._is_base(table) for table in _tables(select, inside) if id(table) not in joined)
+
+    def _is_base(self, table: exp.Table) -> bool:
+        query = self.resolver.ctes.get(id(table))
+        if query is None:
+            return id(table) in self._bases
+        if id(query) not in self._reading:
+            self._reading[id(query)] = False
+            self._reading[id(query)] = any(map(self._is_base, _tables(query)))
+        return self._reading[id(query)]
+
+    def _refuse_unread(self) -> None:
+        self._refuse(f"the base {self.base.name} is not read; write FROM {self.base.name}")
+
+    def _refuse(self, what: str) -> None:
+        self.mistakes.append(Mistake("sql", what))
 
 
-def _lists_columns(table: exp.Table) -> bool:
-    node: exp.Expr | None = table
-    while isinstance(node, (exp.Table, exp.Subquery)):
-        if node.alias_column_names:
-            return True
-        node = node.parent
-    return False
-
-
-def _listed_columns(table: exp.Table) -> Mistake:
-    what = f"the columns of {table.name} are renamed by their place, which changes when it gets another"
-    return Mistake("sql", f"{what}; use its own names, with AS in a SELECT")
-
-
-def _base_mistakes(select: exp.Select, found: Sequence[exp.Table], base: Source) -> list[Mistake]:
-    if not found:
-        return [Mistake("sql", f"the base {base.name} is not read; write FROM {base.name}")]
-    if len(found) > 1:
-        what = (
-            f"the base {base.name} is read {len(found)} times, but only one of them is limited to the bucket"
-        )
-        return [Mistake("sql", f"{what}; read it once")]
+def _leaves(select: exp.Select) -> Iterator[exp.Expr]:
+    """What FROM joins: tables, derived tables, and what else may stand there."""
     clause = select.args.get("from_")
-    lost: list[str] = []
-    if clause is None or not _holds(clause.this, _joins(clause.this) + _joins(select), found[0], lost):
-        what = f"the base {base.name} is read inside a subquery or CTE"
-        return [Mistake("sql", f"{what}; read it in the FROM of the view's own SELECT")]
-    return [
-        Mistake(
-            "sql",
-            f"{join} gives rows that come from no row of {base.name}; write FROM {base.name} LEFT JOIN ...",
-        )
-        for join in lost
-    ]
+    nodes = [] if clause is None else [clause.this]
+    nodes += [join.this for join in _joins(select)]
+    while nodes:
+        node = nodes.pop(0)
+        if isinstance(node, exp.Subquery) and is_table(node.this):
+            nodes.append(node.this)
+        else:
+            yield node
+        nodes += [join.this for join in _joins(node)]
 
 
-def _holds(node: exp.Expr, joins: Sequence[exp.Join], base: exp.Table, lost: list[str]) -> bool:
+def _tables(node: exp.Expr, but: Container[int] = ()) -> Iterator[exp.Table]:
+    """The tables in a query, but for what its WITH defines: that is read where it is named."""
+    for each in node.walk(prune=lambda inner: isinstance(inner, exp.With) or id(inner) in but):
+        if isinstance(each, exp.Table) and id(each) not in but:
+            yield each
+
+
+def _holds(node: exp.Expr, joins: Sequence[exp.Join], base: exp.Expr, lost: list[str]) -> bool:
     """Whether the base is among the joined relations; notes in `lost` the joins that make rows without it."""
-    inside = node.this if isinstance(node, exp.Subquery) else None
-    held = node is base or (isinstance(inside, exp.Table) and _holds(inside, _joins(inside), base, lost))
+    inside = node.this if isinstance(node, exp.Subquery) and is_table(node.this) else None
+    held = node is base or (inside is not None and _holds(inside, _joins(inside), base, lost))
     for join in joins:
         joined = _holds(join.this, _joins(join.this), base, lost)
         drops_right = join.side in {"LEFT", "FULL"} or join.kind in {"SEMI", "ANTI"}

@@ -1,30 +1,24 @@
-"""What no view may contain, wherever in its SQL: clauses, texts that read the clock, orders that may tie."""
+"""What no view may contain, wherever in its SQL: clauses, and texts that read the clock."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mv_assets.errors import Mistake
+from mv_assets.config.errors import Mistake
 from mv_assets.spark_sql.canonical import means_rows
-from mv_assets.spark_sql.spark_functions import names
-from mv_assets.spark_sql.wording import short
+from mv_assets.spark_sql.text import short
 
-_LIMIT = "keeps whichever rows come first; remove it, and use WHERE or HAVING"
+PARAMETERS = ("bucket_start", "bucket_end")
 _OUTSIDE = "reads or changes something besides the declared tables; remove it"
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
-    ((exp.Limit, exp.Fetch), f"LIMIT {_LIMIT}"),
-    ((exp.Offset,), f"OFFSET {_LIMIT}"),
+    ((exp.Fetch,), "FETCH is no word of Spark's; write LIMIT"),
     ((exp.TableSample,), "TABLESAMPLE takes other rows on each run; remove it, and filter with WHERE"),
     ((exp.Pivot,), "PIVOT makes columns of data; write each column as an aggregate with FILTER (WHERE ...)"),
-    (
-        (exp.Placeholder, exp.Parameter, exp.SessionParameter),
-        "a parameter has no value when the view is computed; write the value as a literal",
-    ),
     ((exp.Version,), "time travel reads another version than the one that was looked at; remove it"),
     ((exp.QueryTransform,), f"TRANSFORM ... USING runs a script, which {_OUTSIDE}"),
     ((exp.Into,), f"INTO {_OUTSIDE}"),
@@ -37,9 +31,12 @@ _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str], ...] = (
 )
 
 
-def refused_clauses(select: exp.Select) -> list[Mistake]:
-    """Everything in the SQL that can't be computed bucket by bucket, or twice with the same result."""
-    nodes = list(select.walk())
+def refused_clauses(tree: exp.Expr, known_stars: Container[int]) -> list[Mistake]:
+    """Everything in the SQL that can't be computed bucket by bucket, or twice with the same result.
+
+    `known_stars` are the ids of those whose columns don't depend on a table's.
+    """
+    nodes = list(tree.walk())
     kinds = {type(node) for node in nodes}
     found = [what for refused, what in _REFUSED if any(issubclass(kind, refused) for kind in kinds)]
     if any(
@@ -50,13 +47,34 @@ def refused_clauses(select: exp.Select) -> list[Mistake]:
         found.append(
             "NATURAL JOIN means another join once both tables get a column of one name; join with USING or ON"
         )
-    if any(isinstance(node, exp.Star) and not _is_counted(node) for node in nodes):
+    if any(isinstance(node, exp.Limit) and not isinstance(node.parent, exp.Query) for node in nodes):
+        found.append("LIMIT inside a call keeps whichever rows come first; remove it")
+    if any(isinstance(node, exp.SetOperation) and node.args.get("by_name") for node in nodes):
+        found.append("a set operation BY NAME is none of Spark's; give both parts the same order")
+    if any(
+        isinstance(node, exp.Star) and not _is_counted(node) and id(node) not in known_stars for node in nodes
+    ):
         found.append("`*` would change the view whenever a table gets a column; name the columns")
     if any(isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func) for node in nodes):
         found.append(
             "a function is called by a qualified name; call Spark's own functions by their plain name"
         )
     return [Mistake("sql", what) for what in found]
+
+
+def refused_parameters(tree: exp.Expr, *, by_bucket: bool) -> list[Mistake]:
+    """Parameters without a value: a view that is meant bucket by bucket has the bucket's start and end."""
+    nodes = list(tree.find_all(exp.Placeholder, exp.Parameter, exp.SessionParameter))
+    if not by_bucket:
+        what = "a parameter has no value when the view is computed; write the value as a literal"
+        return [Mistake("sql", what)] if nodes else []
+    strange = [node for node in nodes if not isinstance(node, exp.Placeholder) or node.this not in PARAMETERS]
+    known = " and ".join(f":{name}" for name in PARAMETERS)
+    what = "has no value when the view is computed"
+    return [
+        Mistake("sql", f"{text} {what}; the parameters are {known}")
+        for text in dict.fromkeys(short(node.sql("spark")) for node in strange)
+    ]
 
 
 def _is_counted(star: exp.Star) -> bool:
@@ -127,80 +145,3 @@ def _literals(tokens: Sequence[Token]) -> Iterator[tuple[str, Sequence[Token], S
 
 def _is_text(token: Token) -> bool:
     return token.token_type in {TokenType.STRING, TokenType.RAW_STRING}
-
-
-_BY_PLACE = names(
-    """
-    row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value counter_diff
-    first first_value last last_value any_value
-    """
-)
-
-
-def refused_orders(select: exp.Select) -> list[Mistake]:
-    return [Mistake("sql", what) for what in (*_windows(select), *_lists(select))]
-
-
-def _windows(select: exp.Select) -> Iterator[str]:
-    for call in select.find_all(exp.Window):
-        # One of a WINDOW clause matters where it is used.
-        if not call.args.get("over"):
-            continue
-        parts = [call, *_named(call)]
-        # Rows that tie in an ORDER BY may still swap; whether its keys are unique can't be told from SQL.
-        if not any(map(_is_ordered, parts)) and (_function(call) in _BY_PLACE or any(map(_is_cut, parts))):
-            what = f"the window of {short(call.this.sql('spark'))} depends on the order in which rows arrive"
-            yield f"{what}; give it an ORDER BY on columns"
-
-
-def _named(call: exp.Window) -> list[exp.Window]:
-    around = call.find_ancestor(exp.Select)
-    windows = around.args.get("windows") or () if around else ()
-    return [window for window in windows if call.alias and window.name.lower() == call.alias.lower()]
-
-
-def _is_ordered(window: exp.Window) -> bool:
-    order = window.args.get("order")
-    return isinstance(order, exp.Order) and order.find(exp.Column) is not None
-
-
-def _is_cut(window: exp.Window) -> bool:
-    """Whether its frame is only a part of the partition."""
-    spec = window.args.get("spec")
-    return spec is not None and (spec.args.get("start"), spec.args.get("end")) != ("UNBOUNDED", "UNBOUNDED")
-
-
-def _function(call: exp.Window) -> str:
-    function = call.this
-    while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        function = function.this
-    if isinstance(function, exp.Anonymous):
-        return str(function.name).lower()
-    return function.sql_name().lower() if isinstance(function, exp.Func) else ""
-
-
-def _lists(select: exp.Select) -> Iterator[str]:
-    for call in select.find_all(exp.GroupConcat):
-        order = call.this
-        if not isinstance(order, exp.Order):
-            continue
-        listed = order.this.expressions[0] if isinstance(order.this, exp.Distinct) else order.this
-        keys = [key.this for key in order.expressions]
-        if not _follows(_folded(listed), [_folded(key) for key in keys]):
-            ties = ", ".join(key.sql("spark") for key in keys)
-            what = f"listagg lists rows that tie in {short(ties)} in the order in which they arrive"
-            yield f"{what}; add {short(listed.sql('spark'))} to its ORDER BY"
-
-
-def _follows(value: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
-    """Whether rows with the same keys have the same value."""
-    return value in keys or (
-        not isinstance(value, exp.Column) and all(_follows(part, keys) for part in value.iter_expressions())
-    )
-
-
-def _folded(value: exp.Expr) -> exp.Expr:
-    """The expression with its names in lower case, as Spark compares them."""
-    return value.copy().transform(
-        lambda node: exp.to_identifier(node.name.lower()) if isinstance(node, exp.Identifier) else node
-    )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from mv_assets.buckets import Buckets
-from mv_assets.errors import Mistake
+from mv_assets.config.errors import Mistake
+from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.aggregates import is_aggregate
-from mv_assets.spark_sql.grain import TO_TIMESTAMP, Time, coarser, fits, fitting, follow
-from mv_assets.spark_sql.resolve import Resolver, output_names
+from mv_assets.spark_sql.canonical import NotPlain
+from mv_assets.spark_sql.grain import TO_TIMESTAMP, Time, common, fits, fitting, follow
+from mv_assets.spark_sql.keys import group_keys, placed, rolls_up
+from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Found, Source
-from mv_assets.spark_sql.wording import closest, listed, short
+from mv_assets.spark_sql.text import closest, listed, short
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"})
+
+UNREADABLE = Refusal("timestamp_nanos gives a type that PySpark can't read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,12 @@ class Decomposition:
     resolver: Resolver
     base: Source
     buckets: Buckets
+    # What columns of queries inside are, by the id of what makes them.
+    inner: dict[int, Time | Refusal] = field(default_factory=dict)
 
     @property
     def aggregates(self) -> bool:
+        """Whether it makes one row of several."""
         return (
             bool(self.select.args.get("group") or self.select.args.get("distinct")) or self._calls_aggregates
         )
@@ -37,26 +45,15 @@ class Decomposition:
     def _calls_aggregates(self) -> bool:
         return any(map(is_aggregate, self._own()))
 
-    def time(self, time_column: str) -> tuple[Time | None, list[Mistake]]:
+    def time(self, place: int, time_column: str) -> tuple[Time | None, list[Mistake]]:
         """What the view's time column is, and every reason why its rows may not stay in their bucket."""
-        item = next(
-            (
-                item
-                for item in self.select.expressions
-                if time_column.lower() in map(str.lower, output_names(item))
-            ),
-            None,
-        )
-        if item is None:
-            return None, [_no_such_output(time_column, self.select)]
-        if any(id(column) not in self.resolver.meaning for column in item.find_all(exp.Column)):
-            # The resolver has said which name means nothing.
+        time = self.followed(place)
+        if time is None:
             return None, []
-        time = self._follow(item)
         if isinstance(time, Time) and time.nanos:
-            time = "timestamp_nanos gives a type that PySpark can't read"
+            time = UNREADABLE
         name = f"{self.base.name}.{self.base.time_column}"
-        if isinstance(time, str):
+        if isinstance(time, Refusal):
             example = self._example()
             what = f"{time_column} must be {name} or a truncation of it, but {time}"
             return None, [Mistake("time_column", f"{what}; write {example} AS {time_column}")]
@@ -70,6 +67,18 @@ class Decomposition:
             for grain in grains
         ]
         return time, mistakes
+
+    def followed(self, place: int) -> Time | Refusal | None:
+        """What an output makes of the base's time; None if that can't be asked, as was said elsewhere."""
+        outputs = self.resolver.outputs.get(id(self.select)) or ()
+        if place >= len(outputs):
+            # There is a star, or this part of a set operation gives too few.
+            return None
+        [item] = outputs[place].items
+        if any(id(column) not in self.resolver.meaning for column in item.find_all(exp.Column)):
+            # The resolver has said which name means nothing.
+            return None
+        return self._follow(item)
 
     def windows(self) -> list[Mistake]:
         """Window functions that look at rows of other buckets."""
@@ -86,13 +95,14 @@ class Decomposition:
                 found.append(Mistake("sql", f"{what}; add {self._example()} to its PARTITION BY"))
         return found
 
-    def output_grain(self, time: Time) -> str | None:
-        return coarser(self.base.grain, time.grain)
-
     def _stays(self, key: exp.Expr) -> bool:
         if self._is_unsure(key):
             # It may be another column, and then the window's rows are those of any bucket.
             return False
+        return self._keeps_apart(key)
+
+    def _keeps_apart(self, key: exp.Expr) -> bool:
+        """Whether rows of different buckets differ in it."""
         time = self._follow(key)
         return isinstance(time, Time) and all(fits(grain, self.buckets) for grain in time.steps)
 
@@ -102,13 +112,8 @@ class Decomposition:
     def grouping(self, time: Time | None, time_column: str) -> list[Mistake]:
         """Groups that span buckets."""
         group = self.select.args.get("group")
-        if group is None:
-            what = "an aggregate without GROUP BY gives one row for all buckets"
-            right = f"add GROUP BY {time_column}"
-            return [Mistake("sql", f"{what}; {right}")] if self._calls_aggregates else []
-        if _rolls_up(group):
-            what = "GROUPING SETS, CUBE and ROLLUP sum over all buckets where they leave out the time column"
-            return [Mistake("sql", f"{what}; use a plain GROUP BY")]
+        if group is None or rolls_up(group):
+            return self._one_for_all(group, time_column)
         if time is None or group.args.get("all") or any(self._is_key(key, time) for key in group.expressions):
             return []
         shadowed = time_column.lower() == str(self.base.time_column).lower() and bool(time.steps)
@@ -120,28 +125,55 @@ class Decomposition:
         what = f"the time column {time_column} is not a key of GROUP BY, so a group may span buckets"
         return [Mistake("sql", f"{what}; add its expression to GROUP BY{hint}")]
 
-    def _is_key(self, key: exp.Expr, time: Time) -> bool:
-        if isinstance(key, exp.Literal) and key.is_int:
-            place = int(key.name) - 1
-            if not 0 <= place < len(self.select.expressions):
-                return False
-            key = self.select.expressions[place]
-        return self._follow(key) == time
+    def inner_grouping(self) -> list[Mistake]:
+        """The same of a SELECT inside of the view's: that some key keeps buckets apart is enough."""
+        group = self.select.args.get("group")
+        if group is None or rolls_up(group):
+            return self._one_for_all(group, self._example())
+        try:
+            keys = group_keys(self.select)
+        except NotPlain:
+            keys = []
+        if any(self._keeps_apart(key) for key in keys):
+            return []
+        what = "the GROUP BY of a subquery or CTE makes groups that may span buckets"
+        return [Mistake("sql", f"{what}; add {self._example()} to it")]
 
-    def _follow(self, expression: exp.Expr) -> Time | str:
+    def _one_for_all(self, group: exp.Group | None, time: str) -> list[Mistake]:
+        if group is not None:
+            what = "GROUPING SETS, CUBE and ROLLUP sum over all buckets where they leave out the time column"
+            return [Mistake("sql", f"{what}; use a plain GROUP BY")]
+        what = "an aggregate without GROUP BY gives one row for all buckets"
+        return [Mistake("sql", f"{what}; add GROUP BY {time}")] if self._calls_aggregates else []
+
+    def _is_key(self, key: exp.Expr, time: Time) -> bool:
+        try:
+            return self._follow(placed(key, self.select.expressions)) == time
+        except NotPlain:
+            return False
+
+    def _follow(self, expression: exp.Expr) -> Time | Refusal:
         return follow(expression, self._lookup, self.base.time_unit)
 
-    def _lookup(self, column: exp.Column) -> Time | exp.Expr | None:
+    def _lookup(self, column: exp.Column) -> Time | exp.Expr | Refusal | None:
         meaning = self.resolver.meaning.get(id(column))
         if not isinstance(meaning, Found):
             # A field of an output is another value.
             return meaning if len(column.parts) == 1 else None
+        if meaning.items and not meaning.fields:
+            return self._inner(meaning)
         ours = meaning.relation.source is self.base and not meaning.fields
         if not ours or meaning.column.lower() != str(self.base.time_column).lower():
             return None
         kind = meaning.relation.type_of(meaning.column)
         unit_missing = self.base.time_unit is None and str(kind).lower() in _INTEGERS
         return Time(epoch=None if unit_missing else self.base.time_unit is not None)
+
+    def _inner(self, column: Found) -> Time | Refusal:
+        """What a query inside of this one makes of the base's time, whichever of its parts a row is of."""
+        if id(column.items) not in self.inner:
+            self.inner[id(column.items)] = common([self._follow(item) for item in column.items])
+        return self.inner[id(column.items)]
 
     def _example(self) -> str:
         time = str(self.base.time_column)
@@ -161,15 +193,7 @@ def _partition(call: exp.Window, named: dict[str, exp.Window]) -> list[exp.Expr]
     return [*(call.args.get("partition_by") or ()), *(window.args.get("partition_by") or ())]
 
 
-def _rolls_up(group: exp.Group) -> bool:
-    kinds = (exp.Rollup, exp.Cube, exp.GroupingSets)
-    return any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")) or any(
-        isinstance(key, kinds) for key in group.expressions
-    )
-
-
-def _no_such_output(time_column: str, select: exp.Select) -> Mistake:
-    names = [name for item in select.expressions for name in output_names(item)]
+def no_such_output(time_column: str, names: Sequence[str]) -> Mistake:
     meant = closest(time_column, names)
     question = f"did you mean {meant}? " if meant else ""
     return Mistake(

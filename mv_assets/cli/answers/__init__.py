@@ -1,0 +1,1 @@
+"""Answers to queries: asked, and printed or written in the format that was asked for."""

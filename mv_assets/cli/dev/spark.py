@@ -1,0 +1,92 @@
+"""A Spark that stays warm: a Connect server on this machine, which runs and commands share."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+
+from mv_assets.cli.dev.children import Child
+from mv_assets.cli.dev.home import writing
+from mv_assets.cli.dev.kept import Kept
+from mv_assets.cli.dev.ports import LOOPBACK
+from mv_assets.config import Spark
+from mv_assets.spark.errors import EngineUnavailable
+from mv_assets.spark.startup import OTHERS, WORKERS, unstarted
+
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_DEFAULTS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_WISHES = ((signal.SIGTERM, 4.0),)
+
+
+def spark_server(
+    declared: Spark, port: int, environment: Mapping[str, str], folder: Path, keep: Sequence[int]
+) -> Child:
+    """The server, with the project's settings; `folder` is that of its log."""
+    with as_file(files("mv_assets.cli.dev").joinpath("log4j2.properties")) as logging:
+        quiet = f"-Dlog4j2.configurationFile={logging.as_uri()}"
+    settings = {
+        _JAVA_OPTIONS: quiet,
+        **_DEFAULTS,
+        **declared.conf,
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        # At another port nobody would find it.
+        "spark.port.maxRetries": "0",
+    }
+    home = _spark_home()
+    submit = [str(home / "bin" / "spark-submit"), "--master", declared.master or "local[*]"]
+    options = ["--properties-file", str(_written(folder / "spark.properties", settings))]
+    named = ["--name", "mv_assets", "--class", _SERVER, "spark-internal"]
+    ours = {name: value for name, value in environment.items() if name not in OTHERS}
+    return Child(
+        "Spark",
+        [*submit, *options, *named],
+        {WORKERS: sys.executable, **ours, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK},
+        folder / "spark.log",
+        _WISHES,
+        keep,
+    )
+
+
+def _written(file: Path, settings: Mapping[str, str]) -> Path:
+    """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
+    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
+    return file
+
+
+def _spark_home() -> Path:
+    """The Spark inside the installed pyspark, found without importing it."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EngineUnavailable("pyspark is not installed")
+    return Path(found.origin).parent
+
+
+class WarmSpark:
+    """The server, kept running, at the same port."""
+
+    def __init__(self, server: Child, port: int, say: Callable[[str], None]) -> None:
+        self.address = f"sc://{LOOPBACK}:{port}"
+        self.kept = Kept(server, lambda: server.listens(port), say)
+
+    def check(self) -> None:
+        """See how it is doing, and start it again if it is time to.
+
+        Raises:
+            EngineUnavailable: it can't even be started.
+
+        """
+        if self.kept.check() is not None:
+            raise unstarted(self.kept.child.last_lines(200), self.kept.child.log)

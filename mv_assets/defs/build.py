@@ -1,0 +1,137 @@
+"""Definitions of a project, declared in a file or in Python."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+
+from mv_assets.config import Function, MaterializedView, Spark, StateDatabase, Table, declare
+from mv_assets.config.checks import suggestion
+from mv_assets.config.errors import Mistake
+from mv_assets.defs.assets import view_asset
+from mv_assets.defs.base_tables import table_asset
+from mv_assets.defs.checks import view_checks
+from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
+from mv_assets.defs.io_manager import io_manager
+from mv_assets.defs.jobs import maintenance_jobs
+from mv_assets.defs.names import IO_MANAGER, SPARK
+from mv_assets.defs.tick.sensor import table_sensor
+from mv_assets.errors import SettingRefused
+from mv_assets.views.catalog import Catalog, prepare
+from mv_assets.views.view import View
+
+INTERVAL_S = 10
+_INTERVAL = "MV_ASSETS_SENSOR_INTERVAL"
+
+
+def interval_seconds_of(variables: Mapping[str, str]) -> int:
+    """How often sensors look, if the environment says so.
+
+    Raises:
+        SettingRefused: it says something else.
+
+    """
+    given = variables.get(_INTERVAL)
+    if not given:
+        return INTERVAL_S
+    try:
+        found = int(given)
+    except ValueError:
+        found = 0
+    if found < 1:
+        instead = f"write {INTERVAL_S}, or unset it"
+        raise SettingRefused(_INTERVAL, given, "which is no whole number of seconds above 0", instead)
+    return found
+
+
+def build_definitions(
+    *,
+    tables: Iterable[Table],
+    views: Iterable[MaterializedView],
+    functions: Iterable[Function] = (),
+    state: str | StateDatabase | Mapping[str, Any] | None = None,
+    warehouse: str | None = None,
+    spark: Spark | SparkResource | None = None,
+    produced_by: Mapping[str, dg.AssetKey] | None = None,
+    interval_seconds: int | None = None,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
+
+    Relative paths start at the working directory of the process that loads the definitions.
+
+    Args:
+        tables: base tables and dimensions.
+        views: materialized views on them, or on each other.
+        functions: Python functions that the SQL of views may call.
+        state: URL of the state database, or that and more as a `StateDatabase`; by default SQLite in
+            `MV_ASSETS_HOME`, or in `.mv_assets`.
+        warehouse: folder or URI of the views' data; by default beside that.
+        spark: how to reach Spark, or the Spark resource that the project has already.
+        produced_by: assets of the project that write base tables, by the table's name; for all other tables
+            an observable source asset is made.
+        interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
+
+    Raises:
+        ProjectError: with every mistake in the declarations.
+
+    """
+    declared = spark if isinstance(spark, Spark) else None
+    draft = declare(tables, views, functions=functions, state=state, warehouse=warehouse, spark=declared)
+    upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
+    draft.add(
+        Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
+        for name in upstream
+        if name not in known
+    )
+    deployment = Deployment(prepare(draft, schemas=False), produced_by=upstream)
+    resource = None if isinstance(spark, Spark) else spark
+    interval = interval_seconds_of(os.environ) if interval_seconds is None else interval_seconds
+    return definitions_of(deployment, resource, interval_seconds=interval)
+
+
+def definitions_of(
+    deployment: Deployment,
+    spark: SparkResource | None = None,
+    *,
+    interval_seconds: int = INTERVAL_S,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks for a project."""
+    with warnings.catch_warnings():
+        # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return _definitions(deployment, spark, interval_seconds)
+
+
+def _definitions(
+    deployment: Deployment, spark: SparkResource | None, interval_seconds: int
+) -> dg.Definitions:
+    catalog = deployment.catalog
+    views = list(catalog.views.values())
+    used = {name for view in views for name in view.declared.reads}
+    shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
+    starts = deployment.starts()
+    return dg.Definitions(
+        assets=[
+            *(table_asset(deployment, catalog.tables[name], starts) for name in shown),
+            *(view_asset(deployment, view, starts[view.name]) for view in views),
+        ],
+        asset_checks=[check for view in views for check in view_checks(deployment, view)],
+        sensors=[
+            table_sensor(deployment, table, found, starts, interval_seconds)
+            for table, found in _by_table(catalog).items()
+        ],
+        jobs=maintenance_jobs(deployment),
+        resources={IO_MANAGER: io_manager(deployment), SPARK: spark or spark_resource(catalog.project.spark)},
+    )
+
+
+def _by_table(catalog: Catalog) -> dict[str, list[View]]:
+    """Base tables, each with all views that come from it, directly or through another view."""
+    found: dict[str, list[View]] = {}
+    for view in catalog.views.values():
+        found.setdefault(catalog.root(view.name), []).append(view)
+    return found

@@ -1,0 +1,183 @@
+"""Whether a view can answer a part of what is asked, and with which of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mv_assets.query.match.aggregation import Aggregation
+from mv_assets.query.match.ranges import TimeOf
+from mv_assets.query.match.request import Request
+from mv_assets.query.match.truncation import stays_over, time_inside
+from mv_assets.query.match.view_columns import ViewColumns
+from mv_assets.refusal import Refusal
+from mv_assets.spark_sql.aggregates import Kind, Partial
+from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled, written_out
+from mv_assets.spark_sql.grain import nested
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A view in place of its base: all expressions are over the view's columns."""
+
+    view_columns: ViewColumns
+    # Of single rows: the view's columns by those of the base that they hold.
+    rows: tuple[tuple[str, str], ...] | None
+    filters: tuple[exp.Expr, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
+    extras: tuple[exp.Expr, ...] = ()
+    values: tuple[exp.Expr, ...] = ()
+
+    @property
+    def columns(self) -> set[str]:
+        """Which of the view's columns are read."""
+        read = {self.view_columns.time.column}
+        if self.rows is not None:
+            return read | {column for _, column in self.rows}
+        parts = (*self.filters, *self.keys, *self.extras, *self.values)
+        return read | {column.name for part in parts for column in part.find_all(exp.Column)}
+
+
+def match(asked: Request, view_columns: ViewColumns) -> Match:
+    """How the view answers.
+
+    Raises:
+        NotPlain: it does not, and why.
+
+    """
+    for condition, what in view_columns.conditions.items():
+        if condition not in asked.conditions:
+            raise NotPlain(f"it keeps only rows with {what.sql('spark')}")
+    if view_columns.values is None:
+        return _single_rows(asked, view_columns)
+    if asked.source.spelled != view_columns.source.spelled:
+        joined = ", ".join(join.table for join in view_columns.source.joins)
+        with_ = f"; it joins {joined}" if joined and not asked.source.joins else ""
+        raise NotPlain(f"its rows do not come from the same FROM{with_}")
+    if isinstance(asked.aggregation, Refusal):
+        raise NotPlain(f"it keeps no single rows, and {asked.aggregation}")
+    if asked.opaque is not None:
+        raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
+    return _groups(asked, asked.aggregation, view_columns)
+
+
+def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
+    if asked.by_clock:
+        # They would be asked with the query as it is written, by another clock.
+        raise NotPlain("single rows by the clock are answered by the base table only")
+    if view_columns.source.joins:
+        raise NotPlain("its rows are joined ones; it can be asked by its own name")
+    if asked.source.base != view_columns.source.base:
+        raise NotPlain("its rows do not come from the same table")
+    base = asked.source.base
+    # Rows of which nothing is asked still have to be counted.
+    used = asked.used or {asked.time.column.lower()}
+    held = {column: view_columns.columns.get(f"{base}.{column}".lower()) for column in used}
+    missing = sorted(column for column, name in held.items() if name is None)
+    if missing:
+        raise NotPlain(f"it does not have column {missing[0]}")
+    return Match(
+        view_columns, tuple(sorted((column, name) for column, name in held.items() if name is not None))
+    )
+
+
+def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns) -> Match:
+    over = _Over(view_columns, asked.time)
+    _refuse_unlike_keys(asked, aggregation)
+    filters = [each for each in asked.filters if spelled(each) not in view_columns.conditions]
+    return Match(
+        view_columns,
+        None,
+        tuple(map(over.expression, filters)),
+        tuple(map(over.expression, aggregation.keys)),
+        tuple(map(over.expression, aggregation.extras)),
+        tuple(map(over.value, aggregation.partials)),
+    )
+
+
+def _refuse_unlike_keys(asked: Request, aggregation: Aggregation) -> None:
+    """Values that are one key may still differ: minus zero is zero, and collated strings are alike."""
+    of_parts = [each for p in aggregation.partials for each in (p.argument, p.condition) if each is not None]
+    for expression in (*asked.filters, *aggregation.keys, *aggregation.extras, *of_parts):
+        for column in written_out(expression):
+            kind = asked.kinds.get(spelled(column))
+            # Arrays and structs may have them inside.
+            if kind is None or "float" in kind or "double" in kind:
+                raise NotPlain(f"the text of {column.name} is answered by single rows only")
+        for column in expression.find_all(exp.Column):
+            if column is not expression and " collate " in (asked.kinds.get(spelled(column)) or ""):
+                what = f"what is made of {column.name}, a collated string,"
+                raise NotPlain(f"{what} is answered by single rows only")
+
+
+class _Over:
+    """Expressions over base rows as ones over the view's."""
+
+    def __init__(self, view_columns: ViewColumns, time: TimeOf) -> None:
+        self._view_columns = view_columns
+        self._time = time
+
+    def expression(self, node: exp.Expr) -> exp.Expr:
+        return replaced(node, self._replace)
+
+    def _replace(self, node: exp.Expr) -> exp.Expr | None:
+        column = self._view_columns.columns.get(spelled(node))
+        if column is not None:
+            return _column(column)
+        grain = stays_over(node)
+        if grain is not None and self._time.is_time(time_inside(node)):
+            return self._of_time(node, grain)
+        if isinstance(node, exp.Column):
+            raise NotPlain(f"it has no key {node.name}")
+        return None
+
+    def _of_time(self, node: exp.Expr, grain: str) -> exp.Expr:
+        finest = self._view_columns.time
+        if finest.grain is not None and not nested(finest.grain, grain):
+            raise NotPlain(f"its times are cut to the {finest.grain}, which is no part of a {grain}")
+        kind = self._time.kind if self._time.unit is None else "timestamp"
+        made = node.copy()
+        cast = exp.Cast(this=_column(finest.column), to=exp.DataType.build(kind, dialect="spark"))
+        if isinstance(node, exp.Anonymous):
+            made.set("expressions", [cast])
+        else:
+            made.set("this", cast)
+        return made
+
+    def value(self, partial: Partial) -> exp.Expr:
+        """A partial aggregate of the rows that one row of the view stands for."""
+        values = self._view_columns.values or {}
+        exact = values.get(partial.spelled)
+        if exact is not None:
+            return _column(exact)
+        value = self._unconditional(partial)
+        if partial.condition is None:
+            return value
+        nothing = exp.Literal.number(0) if partial.kind is Kind.COUNT else exp.Null()
+        return exp.If(this=self.expression(partial.condition), true=value, false=nothing)
+
+    def _unconditional(self, partial: Partial) -> exp.Expr:
+        values = self._view_columns.values or {}
+        plain = Partial(partial.kind, partial.argument, None, partial.settings)
+        kept = values.get(plain.spelled)
+        if kept is not None:
+            return _column(kept)
+        rows = values.get(Partial(Kind.COUNT, None).spelled)
+        if partial.argument is not None and partial.kind in (Kind.MIN, Kind.MAX, Kind.AND, Kind.OR):
+            return self._of_keys(partial)
+        if partial.argument is not None and partial.kind is Kind.COUNT and rows is not None:
+            value = exp.Is(this=exp.Paren(this=self._of_keys(partial)), expression=exp.Null())
+            return exp.If(this=value, true=exp.Literal.number(0), false=_column(rows))
+        raise NotPlain(f"it has no {plain.sql}")
+
+    def _of_keys(self, partial: Partial) -> exp.Expr:
+        """The argument, where it is the same for all the rows that a row of the view stands for."""
+        try:
+            return self.expression(partial.argument or exp.Null())
+        except NotPlain:
+            raise NotPlain(f"it has no {Partial(partial.kind, partial.argument).sql}") from None
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))

@@ -1,0 +1,1 @@
+"""What the project's methods come to: values for programs, which print for people and in notebooks."""

@@ -1,0 +1,158 @@
+"""Why one bucket is what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.console import Console
+
+from mv_assets.buckets import iso
+from mv_assets.observe.difference import Difference, named
+from mv_assets.plan.planner import Plan
+from mv_assets.reports import show, wrong
+from mv_assets.reports.shown import Line, Shown
+from mv_assets.state import rules
+from mv_assets.state.health import Wrong
+from mv_assets.state.model import Event, Segment, Snapshot, State
+from mv_assets.views.view import View
+
+_MOST_SEGMENTS = 15
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Shown):
+    """A bucket with its files then and now, its last events and errors."""
+
+    view: View
+    snapshot: Snapshot
+    bucket: int
+    recorded: tuple[Segment, ...]
+    change: Difference
+    events: tuple[Event, ...]
+    # When it last changed its state.
+    since: int | None
+    plan: Plan
+    # Why it is not due, where it has no row.
+    not_due: str
+    # What it is computed from: files, or the buckets of another view.
+    made_of: Literal["file", "segment"]
+    # With the view, whatever the bucket is.
+    wrong: Wrong
+    # With the views below: it may be why the bucket is as it is.
+    upstream_wrong: tuple[str, ...]
+
+    @property
+    def state(self) -> State:
+        return rules.effective_state(self.snapshot.rows.get(self.bucket), self.snapshot.header)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not VALID; for one that was never computed, why not yet."""
+        row = self.snapshot.rows.get(self.bucket)
+        if self.state is State.VALID:
+            return None
+        return (row.reason if row is not None else None) or self.next_step or self.not_due
+
+    @property
+    def next_step(self) -> str | None:
+        for work in self.plan.work:
+            if any(planned.bucket == self.bucket for planned in work.buckets):
+                return f"{work.operation.value} is due: {work.reason}"
+        for waits in self.plan.waiting:
+            if waits.bucket == self.bucket:
+                return waits.reason
+        return next((each.error for each in self.plan.failing if each.planned.bucket == self.bucket), None)
+
+    @property
+    def last_error(self) -> str | None:
+        record = self.snapshot.attempts.get(self.bucket)
+        return None if record is None else record.last_error
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.wrong or self.upstream_wrong)
+
+    def as_json(self) -> dict[str, Any]:
+        return _json(self) | {"upstream_wrong": list(self.upstream_wrong)}
+
+    def lines(self, out: Console) -> Iterator[Line]:
+        yield from _lines(out, self)
+        yield from wrong.few(out, self.upstream_wrong)
+
+
+def _json(found: Explanation) -> dict[str, Any]:
+    key, base = found.view.buckets.key, found.view.declared.base.table
+    return {
+        "view": found.view.name,
+        "bucket": key(found.bucket),
+        "state": found.state.value,
+        "since": None if found.since is None else iso(found.since),
+        "reason": found.reason,
+        "segments": [_segment(segment, base) for segment in found.recorded],
+        "added": [_segment(segment, base) for segment in found.change.added],
+        "changed": [_segment(segment, base) for segment in found.change.changed],
+        "removed": [_segment(segment, base) for segment in found.change.removed],
+        "events": [
+            {
+                "at": iso(event.at),
+                "operation": event.operation.value,
+                "before": event.before,
+                "after": event.after,
+                "version": event.version,
+                "who": event.who,
+                "why": event.why,
+            }
+            for event in found.events
+        ],
+        "last_error": found.last_error,
+        **wrong.as_json(found.wrong, found.view.buckets),
+    }
+
+
+def _segment(segment: Segment, base: str) -> dict[str, Any]:
+    start, end = iso(segment.start_ms), iso(segment.end_ms)
+    return {
+        "table": segment.source or base,
+        "name": segment.name,
+        "crc": str(segment.crc),
+        "start": start,
+        "end": end,
+    }
+
+
+def _lines(out: Console, found: Explanation) -> Iterator[str]:
+    view = found.view
+    row = found.snapshot.rows.get(found.bucket)
+    since = "" if found.since is None else f" since {iso(found.since)}"
+    yield f"[bold]{view.name} {view.buckets.key(found.bucket)}[/]  {found.state}{since}"
+    if found.reason is not None:
+        yield f"  because {show.plain(found.reason)}"
+    if found.next_step is not None and found.next_step != found.reason:
+        yield f"  next: {show.plain(found.next_step)}"
+    if row is not None and row.frozen:
+        yield (f"  frozen: {found.made_of}s it was computed from are gone, and the view keeps what they gave")
+    if found.last_error is not None:
+        yield f"  [bold red]last error[/] {show.plain(found.last_error)}"
+    if row is not None and row.refreshed_at is not None:
+        made_of, rows = show.count(len(found.recorded), found.made_of), show.count(row.rows, "row")
+        yield f"  computed {iso(row.refreshed_at)} from {made_of}: {rows}, {show.size(row.bytes)}"
+    yield from _segment_lines("added", "green", found.change.added)
+    yield from _segment_lines("changed", "yellow", found.change.changed)
+    yield from _segment_lines("removed", "red", found.change.removed)
+    yield from _segment_lines("recorded", "bright_black", found.recorded)
+    for event in found.events:
+        why = "" if event.why is None else f": {show.plain(event.why)}"
+        change = f"{event.before or State.VACANT} -> {event.after or State.VACANT}"
+        when, who = f"[bright_black]{iso(event.at)}[/]", f"[bright_black]by {show.plain(event.who)}[/]"
+        yield f"  {when} {event.operation.value} {change}{why} {who}"
+    yield from wrong.lines(out, found.wrong, view.buckets, {found.bucket})
+
+
+def _segment_lines(what: str, style: str, segments: tuple[Segment, ...]) -> Iterator[str]:
+    for segment in segments[:_MOST_SEGMENTS]:
+        times = f"[bright_black]{iso(segment.start_ms)} to {iso(segment.end_ms)}[/]"
+        yield f"  [{style}]{what:<8}[/] {show.plain(named(segment))}  {times}"
+    if len(segments) > _MOST_SEGMENTS:
+        yield f"  and {len(segments) - _MOST_SEGMENTS} more {what}"

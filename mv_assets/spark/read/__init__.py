@@ -1,0 +1,1 @@
+"""Data frames over exactly the files that were listed."""

@@ -1,0 +1,249 @@
+"""Rows of files as Arrow reads them: a second opinion, which shares nothing with how Spark finds columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from mv_assets.spark.errors import Unreadable
+from mv_assets.spark.read.columns import Open
+from mv_assets.spark.read.readers import Reader
+from mv_assets.spark.versions import arrow_schema
+from mv_assets.tables.delta import DeltaFiles
+from mv_assets.tables.iceberg import IcebergFiles
+from mv_assets.tables.lakehouse import id_of, short
+from mv_assets.tables.listing import Listing, Table
+from mv_assets.tables.parquet.footer import in_old_calendar
+from mv_assets.tables.parquet.table import ParquetFiles
+from mv_assets.text import printable
+
+# What one frame may hold in memory: here, and once more in Spark.
+LARGEST = 128 << 20
+_ROWS_AT_ONCE = 16_384
+_EXACT_IN_DOUBLE = 32
+
+_Is = Callable[[pa.DataType], bool]
+
+
+class ArrowReader:
+    """The files and the types of another reader; the rows are read here, and handed to Spark."""
+
+    def __init__(self, spark: SparkSession, of: Reader, listing: Listing, open_file: Open) -> None:
+        self._spark = spark
+        self._of = of
+        self._listing = listing
+        self._open = open_file
+
+    def files(self, names: Iterable[str]) -> list[str]:
+        return self._of.files(names)
+
+    def learn(self, names: Sequence[str]) -> None:
+        self._of.learn(names)
+
+    def schema(self, names: Iterable[str]) -> StructType:
+        return self._of.schema(names)
+
+    def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of those files, in that schema.
+
+        Raises:
+            Unreadable: Arrow can't read them, has them in types that are not surely the same, or there are
+                too many.
+
+        """
+        if _has_variants(schema):
+            raise Unreadable("variants are structs to Arrow, of which it does not know the meaning")
+        try:
+            wanted = arrow_schema(schema)
+        except PySparkException as error:
+            raise Unreadable(f"Arrow has no such types ({short(error)})") from error
+        batches, size = list[pa.RecordBatch](), 0
+        for name in names:
+            for batch in self._batches(name, wanted):
+                size += batch.nbytes
+                if size > LARGEST:
+                    raise Unreadable(f"its rows take more than {LARGEST >> 20} MB in memory")
+                batches.append(batch)
+        try:
+            return self._spark.createDataFrame(pa.Table.from_batches(batches, wanted), schema)
+        except pa.ArrowException as error:
+            raise Unreadable(f"Spark can't be given what Arrow read ({short(error)})") from error
+
+    def _batches(self, name: str, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._open(name) as source:
+                yield from _read(pq.ParquetFile(source), wanted, self._columns(name))
+        except Unreadable as error:
+            raise Unreadable(f"file {printable(name)}: {error}") from error
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise Unreadable(f"file {printable(name)} can't be read ({short(error)})") from error
+
+    def _columns(self, name: str) -> _Columns:
+        details = self._listing.details
+        given = {column.lower(): value for column, value in details.partitions.get(name, {}).items()}
+        return _Columns(given, details.physical_names, details.field_ids)
+
+
+class _Columns:
+    """Where the columns of one file are."""
+
+    def __init__(
+        self, given: Mapping[str, str | None], names: Mapping[str, str], ids: Mapping[str, int]
+    ) -> None:
+        self.given = given
+        self._names = names
+        self._ids = ids
+
+    def place(self, column: str, fields: pa.Schema) -> int | None:
+        """The column's place in the file; None: it has no such column."""
+        if column in self._ids:
+            ids = [id_of(part) for part in fields]
+            if not any(each is not None for each in ids):
+                raise Unreadable("it has no field ids to find columns by")
+            found = [at for at, each in enumerate(ids) if each == self._ids[column]]
+        else:
+            name = self._names.get(column, column).lower()
+            found = [at for at, part in enumerate(fields) if part.name.lower() == name]
+        if len(found) > 1:
+            raise Unreadable(f"it has column {column} more than once")
+        return found[0] if found else None
+
+
+def _read(file: pq.ParquetFile, wanted: pa.Schema, columns: _Columns) -> Iterator[pa.RecordBatch]:
+    fields = file.schema_arrow
+    places = {
+        part.name: columns.place(part.name, fields)
+        for part in wanted
+        if part.name.lower() not in columns.given
+    }
+    inside = {column: fields.field(at) for column, at in places.items() if at is not None}
+    for column, part in inside.items():
+        _refuse_unlike(column, part.type, wanted.field(column).type)
+    if in_old_calendar(file.metadata.metadata or {}) and any(
+        _has_times(part.type) for part in inside.values()
+    ):
+        raise Unreadable("its times are in Spark's old calendar, which only Spark moves")
+    for rows, batch in _stored(file, sorted({part.name for part in inside.values()})):
+        yield pa.RecordBatch.from_arrays(
+            [
+                _constant(columns.given.get(part.name.lower()), part.type, rows)
+                if part.name not in inside or batch is None
+                else batch.column(inside[part.name].name).cast(part.type)
+                for part in wanted
+            ],
+            schema=wanted,
+        )
+
+
+def _stored(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """Rows in pieces, with how many they are; there may be rows without any column."""
+    if not names:
+        whole, rest = divmod(file.metadata.num_rows, _ROWS_AT_ONCE)
+        yield from ((count, None) for count in (*[_ROWS_AT_ONCE] * whole, rest) if count)
+        return
+    for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+        yield batch.num_rows, batch
+
+
+def _constant(text: str | None, kind: pa.DataType, rows: int) -> pa.Array:
+    """The value that a table gives all rows of a file, or nulls."""
+    if text is None:
+        return pa.nulls(rows, kind)
+    return pa.repeat(pa.scalar(text).cast(kind), rows)
+
+
+def _refuse_unlike(column: str, own: pa.DataType, wanted: pa.DataType) -> None:
+    if not _alike(own, wanted):
+        raise Unreadable(f"column {column} is {own} to Arrow, which is not surely what Spark takes it for")
+
+
+def _without_zone(kind: pa.DataType) -> bool:
+    return types.is_timestamp(kind) and kind.unit != "ns" and kind.tz is None
+
+
+def _with_zone(kind: pa.DataType) -> bool:
+    return types.is_timestamp(kind) and kind.unit != "ns" and kind.tz is not None
+
+
+# What holds every value of a type unchanged, whatever zone a session has. INT96 is nanoseconds to Arrow, of
+# which it has less.
+_WIDER: tuple[tuple[_Is, _Is], ...] = (
+    (types.is_null, lambda _: True),
+    (types.is_integer, types.is_signed_integer),
+    (types.is_integer, types.is_decimal),
+    (lambda kind: types.is_integer(kind) and kind.bit_width <= _EXACT_IN_DOUBLE, types.is_float64),
+    (types.is_float32, types.is_float64),
+    (types.is_decimal, types.is_decimal),
+    (types.is_date, _without_zone),
+    (_without_zone, _without_zone),
+    (_with_zone, _with_zone),
+    (lambda kind: str(kind) in ("string", "large_string", "string_view"), types.is_string),
+    (lambda kind: str(kind) in ("binary", "large_binary", "binary_view"), types.is_binary),
+    (types.is_fixed_size_binary, types.is_binary),
+)
+
+
+def _alike(own: pa.DataType, wanted: pa.DataType) -> bool:
+    if types.is_dictionary(own):
+        return _alike(own.value_type, wanted)
+    if types.is_struct(own) and types.is_struct(wanted):
+        return all(_alike_inside(own, part) for part in wanted)
+    if types.is_map(own) and types.is_map(wanted):
+        return _alike(own.key_type, wanted.key_type) and _alike(own.item_type, wanted.item_type)
+    if types.is_list(wanted) and (
+        types.is_list(own) or types.is_large_list(own) or types.is_fixed_size_list(own)
+    ):
+        return _alike(own.value_type, wanted.value_type)
+    return own == wanted or any(here(own) and there(wanted) for here, there in _WIDER)
+
+
+def _alike_inside(own: pa.StructType, wanted: pa.Field) -> bool:
+    """Whether a field is there under exactly its name, as Arrow's cast needs it, or not at all."""
+    same = [part for part in own if part.name.lower() == wanted.name.lower()]
+    if not same:
+        return True
+    return len(same) == 1 and same[0].name == wanted.name and _alike(same[0].type, wanted.type)
+
+
+def _has_variants(kind: DataType) -> bool:
+    match kind:
+        case StructType():
+            return any(_has_variants(part.dataType) for part in kind)
+        case ArrayType():
+            return _has_variants(kind.elementType)
+        case MapType():
+            return _has_variants(kind.keyType) or _has_variants(kind.valueType)
+    return isinstance(kind, VariantType)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    return (
+        types.is_date(kind)
+        or types.is_timestamp(kind)
+        or any(_has_times(kind.field(at).type) for at in range(kind.num_fields))
+    )
+
+
+def by_arrow(spark: SparkSession, table: Table, listing: Listing, of: Reader) -> Reader:
+    """A table of the project, read by Arrow.
+
+    Raises:
+        Unreadable: only Spark reads it.
+        TableUnreadable: it can't be opened.
+
+    """
+    match table:
+        case ParquetFiles():
+            return ArrowReader(spark, of, listing, table.folder.open)
+        case DeltaFiles(reader="files"):
+            return ArrowReader(spark, of, listing, table.current().source)
+        case IcebergFiles(reader="files"):
+            source = table.current().source
+            return ArrowReader(spark, of, listing, lambda name: source(listing.path(name)))
+    raise Unreadable(f"table {table.name} is read by its connector for Spark, not by its files")

@@ -1,0 +1,233 @@
+"""B4: a look that finds nothing, against a bare walk of the same files; and what a change costs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mv_assets.buckets import HOUR
+from mv_assets.config import DeclaredProject, MaterializedView, ParquetTable
+from mv_assets.config.file import Draft
+from mv_assets.observe.maps import StoredMaps
+from mv_assets.observe.observation import Observed, Unchanged
+from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Attempt, SecondLook, Staged
+from mv_assets.state.store import Store
+from mv_assets.tables.inventory import Known
+from mv_assets.tables.open import open_table
+from mv_assets.tables.parquet.table import ParquetFiles
+from mv_assets.views.catalog import Catalog, prepare
+from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
+from mv_assets_tests.benchmarks.own_process import peak_mb
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+_ROUNDS = 5
+_PER_FOLDER = 1_000
+# A file has at most 65,000 names on ext4.
+_PER_INODE = 50_000
+BUCKETS = 100_000
+# Buckets a commit: what is measured begins when the maps are full.
+AT_A_TIME = 1_000
+_SQL = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL"
+_LARGE, _LARGE_FILES = 64 << 20, 12
+
+
+def run() -> Sequence[Figure]:
+    figures: list[Figure] = []
+    per_file: dict[int, float] = {}
+    for size in SIZES:
+        with lake_of(size) as lake:
+            figures += _idle(lake, size, per_file)
+            if size == SIZES[-1]:
+                figures += _changed(lake)
+    growth = per_file[SIZES[-1]] / per_file[SIZES[1]]
+    what = f"a file's share of an idle look, {SIZES[-1]:,} files / {SIZES[1]:,}"
+    figures.append(Figure("B4", what, growth, "x", 1.5, "linear growth is 1"))
+    return [*figures, *_first_look()]
+
+
+@dataclass
+class Lake:
+    """Files that are known, buckets that are VALID, and time that has passed since."""
+
+    root: Path
+    store: Store
+    catalog: Catalog
+    table: ParquetFiles
+
+    def round(self) -> Observed:
+        return self.rounds()["v"]
+
+    def rounds(self) -> dict[str, Observed]:
+        """A round of all views."""
+        maps = StoredMaps(self.store, PartitionManager(self.store, clock=now))
+        found = Watch(self.catalog, {"events": self.table}, maps, now).round()
+        return {name: observed for name, observed in found.items() if isinstance(observed, Observed)}
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000 + 10 * HOUR
+
+
+def declaration(name: str = "v") -> dict[str, str | int]:
+    """An hourly view, as a project file has it."""
+    placed = {"name": name, "base": "events", "bucket": "1h", "start": "2010-01-01"}
+    return {**placed, "sql": _SQL, "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
+
+
+@contextmanager
+def lake_of(
+    files: int, names: Sequence[str] = ("v",), state: str | None = None, buckets: int = BUCKETS
+) -> Iterator[Lake]:
+    """Files in hours, each in one; as many hours as there are files, or `buckets`."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        root = folder / "events"
+        write(root, files)
+        declared = ParquetTable(name="events", path=str(root), time_column="at")
+        views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
+        catalog = prepare(Draft("B4", DeclaredProject(tables=(declared,), views=views)), schemas=False)
+        store = Store(state or f"sqlite:///{folder}/state.db")
+        table = open_table(declared, store.database, now)
+        assert isinstance(table, ParquetFiles)
+        lake = Lake(root, store, catalog, table)
+        _know(lake, views[0].start, buckets)
+        _fill(lake)
+        yield lake
+        store.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+def write(root: Path, files: int) -> None:
+    """Many names of a few real files: what a look walks are names, and a million of them take no room so."""
+    for at in range(files):
+        folder = root / f"part={at // _PER_FOLDER}"
+        if at % _PER_FOLDER == 0:
+            folder.mkdir(parents=True)
+        name = folder / f"{at:07}.snappy.parquet"
+        if at % _PER_INODE == 0:
+            original = name
+            pq.write_table(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}), name)
+        else:
+            os.link(original, name)
+
+
+def _know(lake: Lake, start: int, buckets: int) -> None:
+    """Put the files in the inventory, as a first look would."""
+    walk = lake.table.folder.walk()
+    hours = min(len(walk.names), buckets)
+    known = {}
+    for at, (name, identity) in enumerate(zip(walk.names, walk.identities, strict=True)):
+        first = start + at % hours * HOUR
+        known[name] = Known(identity, at, first, first + HOUR - 1)
+    lake.table.inventory.save(known)
+
+
+def _fill(lake: Lake) -> None:
+    """Commit all buckets, and look until nothing is left to see."""
+    manager = PartitionManager(lake.store, clock=now)
+    while sum(_commit(manager, observed) for observed in lake.rounds().values()):
+        pass
+
+
+def _commit(manager: PartitionManager, observed: Observed) -> bool:
+    if isinstance(observed, Unchanged):
+        return False
+    observation = observed
+    for work in planner.plan(observed).work:
+        attempt = Attempt(os.urandom(8).hex(), observation.snapshot.header.version, work.buckets)
+        manager.register(observed.view.declaration, attempt)
+        staged = {
+            b: Staged(1, 1, 1, tuple(observation.view_inputs.segments(observation.buckets[b])))
+            for b in attempt.buckets
+        }
+        seen = SecondLook({b: observation.buckets[b].current for b in attempt.buckets})
+        manager.commit(observed.view.declaration, attempt, staged, partial(_same, seen))
+    return True
+
+
+def _same(seen: SecondLook) -> SecondLook:
+    return seen
+
+
+def _idle(lake: Lake, files: int, per_file: dict[int, float]) -> Iterator[Figure]:
+    samples = interleaved(
+        _ROUNDS, {"bare": lambda: partial(_bare, str(lake.root)), "look": lambda: lake.round}
+    )
+    assert isinstance(lake.round(), Unchanged)
+    per_file[files] = sorted(samples["look"])[_ROUNDS // 2] / files
+    yield ratio("B4", f"idle look / bare scandir with stat, {files:,} files", samples, "look", "bare", 2.0)
+
+
+def _bare(root: str) -> int:
+    count, folders = 0, [root]
+    while folders:
+        with os.scandir(folders.pop()) as listed:
+            for entry in listed:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                else:
+                    entry.stat()
+                    count += 1
+    return count
+
+
+def _changed(lake: Lake) -> Iterator[Figure]:
+    """One file more among a million: everything is compared, and a plan is made."""
+    pq.write_table(
+        pa.table({"at": pa.array([1_262_304_000_000_000], pa.timestamp("us", "UTC"))}),
+        lake.root / "late.parquet",
+    )
+    begin = time.perf_counter()
+    observed = lake.round()
+    looked = time.perf_counter()
+    plan = planner.plan(observed)
+    planned = time.perf_counter()
+    assert [len(work.buckets) for work in plan.work] == [1]
+    files, buckets = f"{SIZES[-1]:,} files", f"{BUCKETS:,} buckets"
+    yield Figure("B4", f"look that finds one late file, {files}, {buckets}", looked - begin, "s", 60.0)
+    yield Figure("B4", f"plan, {files}, {buckets}", planned - looked, "s", 10.0)
+    yield Figure("B4", "peak memory of all this", peak_mb(), " MB", 2_000.0)
+
+
+def _first_look() -> Sequence[Figure]:
+    """Checksums against reading the same bytes and doing nothing with them."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        chunk = os.urandom(_LARGE)
+        times = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC")), "x": [chunk]})
+        for at in range(_LARGE_FILES):
+            pq.write_table(times, folder / f"{at}.parquet", compression="none", use_dictionary=False)
+        declared = ParquetTable(name="events", path=str(folder), time_column="at")
+        table = open_table(declared, None, now)
+        samples = interleaved(
+            _ROUNDS,
+            {
+                "first look": lambda: lambda: table.current().listing(),
+                "reading": lambda: partial(_read, folder),
+            },
+        )
+        what = f"first look / reading the same {_LARGE_FILES} files of 64 MB, from memory"
+        return [ratio("B4", what, samples, "first look", "reading", 4.0)]
+    finally:
+        shutil.rmtree(folder)
+
+
+def _read(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb", buffering=0) as file:
+            while file.read(4 << 20):
+                pass

@@ -1,0 +1,164 @@
+"""Mistakes that query routing could make, each put in place of the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mv_assets.query.execute import planner, rewrite
+from mv_assets.query.match import aggregation, matches, ranges, request, truncation, view_columns
+from mv_assets.query.match.spans import joined
+from mv_assets.query.route import assignment, eligibility, schema_cache
+from mv_assets.spark_sql.aggregates import Kind, Partial
+from mv_assets.state import rules
+from mv_assets.state.model import State
+from mv_assets.tables import upstream
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def stale_is_fit(patch: pytest.MonkeyPatch) -> None:
+    def judged(self: Any, view: Any, *, frozen: bool) -> eligibility.Rows:
+        snapshot = self._pinned.snapshot(view.name)
+        rows = {} if snapshot is None else snapshot.rows
+        return {b: row for b, row in rows.items() if row.inputs is not None and (frozen or not row.frozen)}
+
+    patch.setattr(eligibility.Eligibility, "_judged", judged)
+
+
+def the_map_is_trusted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(eligibility.Eligibility, "_compared", lambda _self, _view, _snapshot, rows, **_: rows)
+
+
+def everything_below_w(patch: pytest.MonkeyPatch) -> None:
+    def judged(self: Any, view: Any, *, frozen: bool) -> eligibility.Rows:
+        snapshot = self._pinned.snapshot(view.name)
+        if snapshot is None:
+            return {}
+        below = {b: r for b, r in snapshot.rows.items() if b < snapshot.header.watermark}
+        return {b: r for b, r in below.items() if r.generation is not None and (frozen or not r.frozen)}
+
+    patch.setattr(eligibility.Eligibility, "_judged", judged)
+
+
+def frozen_buckets_are_used(patch: pytest.MonkeyPatch) -> None:
+    real = eligibility.Eligibility.rows
+    patch.setattr(eligibility.Eligibility, "rows", lambda self, view, **_: real(self, view, frozen=True))
+
+
+def ragged_ends_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(assignment, "_whole", lambda spans, _grain: joined(spans))
+
+
+def ranges_are_widened(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ranges.Range, "inner", ranges.Range.outer)
+
+
+def rows_of_no_time_are_dropped(patch: pytest.MonkeyPatch) -> None:
+    real = ranges.range_of
+
+    def range_of(conditions: Any, time: Any) -> Any:
+        found, others = real(conditions, time)
+        return replace(found, rejects_null=True), others
+
+    for module in _modules_with("range_of"):
+        patch.setattr(module, "range_of", range_of)
+
+
+def mean_by_all_rows(patch: pytest.MonkeyPatch) -> None:
+    real = aggregation._Taken._merge
+
+    def merge(self: Any, node: Any) -> Any:
+        found = real(self, node)
+        if isinstance(found, aggregation.Average):
+            condition = list(self.partials.values())[found.count].condition
+            return aggregation.Average(found.total, self._partial(Partial(Kind.COUNT, None, condition)))
+        return found
+
+    patch.setattr(aggregation._Taken, "_merge", merge)
+
+
+def conditions_of_views_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = view_columns.view_columns_of
+    for module in _modules_with("view_columns_of"):
+        patch.setattr(module, "view_columns_of", lambda *given: replace(real(*given), conditions={}))
+
+
+def filters_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = matches.match
+    for module in _modules_with("match"):
+        patch.setattr(module, "match", lambda *given: replace(real(*given), filters=()))
+
+
+def counts_are_counted(patch: pytest.MonkeyPatch) -> None:
+    real = Partial.merged
+
+    def merged(self: Partial, column: str, kind: Any) -> str:
+        return f"count({column})" if self.kind is Kind.COUNT else real(self, column, kind)
+
+    patch.setattr(Partial, "merged", merged)
+
+
+def weeks_make_months(patch: pytest.MonkeyPatch) -> None:
+    for module in _modules_with("nested"):
+        patch.setattr(module, "nested", lambda _fine, _coarse: True)
+
+
+def the_base_is_left_out(patch: pytest.MonkeyPatch) -> None:
+    real = assignment.assign
+
+    def assign(*given: Any) -> assignment.Assignment:
+        found = real(*given)
+        return replace(found, base=()) if found.parts else found
+
+    for module in _modules_with("assign"):
+        patch.setattr(module, "assign", assign)
+
+
+def an_upstream_may_be_stale(patch: pytest.MonkeyPatch) -> None:
+    def listing(self: Any, name: str) -> Any:
+        snapshot = self.pinned.snapshot(name)
+        valid = {
+            b: r for b, r in snapshot.rows.items() if rules.effective_state(r, snapshot.header) is State.VALID
+        }
+        return upstream.listing_of(snapshot, self.pinned.at, valid)
+
+    patch.setattr(eligibility.EligibleViews, "listing", listing)
+
+
+def _modules_with(name: str) -> list[Any]:
+    modules = (
+        aggregation,
+        request,
+        eligibility,
+        schema_cache,
+        matches,
+        view_columns,
+        planner,
+        ranges,
+        rewrite,
+        assignment,
+    )
+    return [module for module in (*modules, truncation) if hasattr(module, name)]
+
+
+# Each with what a query has to have for it to matter.
+MUTANTS: dict[str, tuple[Mutant, str]] = {
+    "STALE is as good as VALID": (stale_is_fit, ""),
+    "VALID is believed without a listing": (the_map_is_trusted, ""),
+    "everything below W is there": (everything_below_w, ""),
+    "frozen buckets are used": (frozen_buckets_are_used, r"\b(d|flag)\b"),
+    "ragged ends belong to the view": (ragged_ends_are_ignored, r"\bat\b.* [<>]|[<>]=? .*\bat\b"),
+    "a range reaches to the next millisecond": (ranges_are_widened, r"\bat > "),
+    "rows of no time are dropped": (rows_of_no_time_are_dropped, ""),
+    "AVG from COUNT(*)": (mean_by_all_rows, r"\b(avg|mean)\("),
+    "the view's WHERE is forgotten": (conditions_of_views_are_forgotten, ""),
+    "remaining filters are forgotten": (filters_are_forgotten, " WHERE "),
+    "COUNT merged by count": (counts_are_counted, r"\bcount\("),
+    "weeks make up months": (weeks_make_months, r"month|MM"),
+    "the base's part is left out": (the_base_is_left_out, ""),
+    "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),
+}

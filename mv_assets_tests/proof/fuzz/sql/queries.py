@@ -1,0 +1,158 @@
+"""Random queries in two dialects, most of them such that views can answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import date
+
+from mv_assets_tests.proof.fuzz.sql import atoms
+from mv_assets_tests.proof.fuzz.sql.dialects import Both, both, naming, put, same
+from mv_assets_tests.proof.fuzz.sql.profiles import NAMED, PROFILES, Profile
+from mv_assets_tests.proof.fuzz.sql.ranges import ranges
+from mv_assets_tests.proof.fuzz.sql.select import Query, Select
+
+
+def query(pick: random.Random, first: date, *, named: Sequence[str]) -> Query:
+    """One query; `named` are views that may be asked by their names."""
+    if named and pick.random() < 0.13:
+        return _by_name(pick, first, pick.choice(named))
+    profile = pick.choices(PROFILES, [each.weight for each in PROFILES])[0]
+    made = _select(pick, profile)
+    made.where = _conditions(pick, profile, first)
+    if profile.rows and pick.random() < 0.5:
+        _single_rows(made, profile)
+    else:
+        _aggregating(made, profile)
+    return made.query()
+
+
+def _select(pick: random.Random, profile: Profile) -> Select:
+    called = naming(pick, "events", joined=profile.joined)
+    table = called.table + (pick.choice((" ", " AS ")) + called.alias if called.alias else "")
+    if not profile.joined:
+        return Select(pick, called, Both(table, "events e"))
+    zones = "zones z" if called.joined == "z" else "zones"
+    left, right = f"{called.qualifier}.zone", f"{called.joined}.zone"
+    odd = pick.random()
+    side, on = ("LEFT JOIN", f"ON {left} = {right}") if odd > 0.15 else ("JOIN", f"ON {right} = {left}")
+    duck = f"events e {side} zones z ON e.zone = z.zone"
+    return Select(pick, called, Both(f"{table} {pick.choice((side, side.lower()))} {zones} {on}", duck))
+
+
+def _conditions(pick: random.Random, profile: Profile, first: date) -> list[Both]:
+    found = list(profile.conditions) if pick.random() < 0.93 else []
+    for _ in range(pick.choice((0, 0, 1, 1, 2))):
+        found.append(_condition(pick, profile))
+    found += ranges(pick, first)
+    pick.shuffle(found)
+    return found
+
+
+def _condition(pick: random.Random, profile: Profile) -> Both:
+    names = [name for name in profile.keys if name in atoms.CONDITIONS]
+    if not names or pick.random() < 0.05:
+        names = ["zone", "kind", "x", "fare"]
+    one, other = (pick.choice(atoms.CONDITIONS[pick.choice(names)]) for _ in range(2))
+    return pick.choice((one, one, one, put("({0} OR {1})", one, other), put("NOT ({0} AND {1})", one, other)))
+
+
+def _key(pick: random.Random, profile: Profile) -> Both:
+    if pick.random() < 0.5 or not profile.keys:
+        times = atoms.times(profile.grain)
+        if pick.random() < 0.05:
+            times = [each for some in atoms.TIMES.values() for each in some]
+        return pick.choice(times)
+    return pick.choice(atoms.COLUMNS[pick.choice(profile.keys)])
+
+
+def _aggregate(pick: random.Random, profile: Profile) -> Both:
+    chance = pick.random()
+    if chance < 0.12 and profile.grain != "none":
+        found = pick.choice(atoms.of_key(_key(pick, profile)))
+    else:
+        found = pick.choice(atoms.AGGREGATES[pick.choice(profile.aggregates)])
+    simple = found.spark.startswith(("count(", "sum(", "min(", "max(")) and found.spark.endswith(")")
+    if simple and "DISTINCT" not in found.spark and "FILTER" not in found.spark and pick.random() < 0.12:
+        return atoms.conditional(found, _condition(pick, profile))
+    return found
+
+
+def _aggregating(made: Select, profile: Profile) -> None:
+    pick = made.pick
+    made.keys = list(dict.fromkeys(_key(pick, profile) for _ in range(pick.choice((0, 1, 1, 2, 2, 3)))))
+    values = [_aggregate(pick, profile) for _ in range(pick.choice((0, 1, 2, 2, 3, 4)))]
+    if values and pick.random() < 0.1:
+        values.append(_combined(pick, profile))
+        made.by_spark |= "/" in values[-1].spark
+    if not made.keys and not values:
+        values = [same("count(*)")]
+    if pick.random() < 0.04:
+        values = [pick.choice((same("1"), same("'one'")))]
+        made.hidden, made.keys = made.keys, []
+        made.having = [same("(bool_or($flag))")] if "ever" in profile.aggregates else [same("(count(*) > 4)")]
+    if made.keys and pick.random() < 0.1:
+        made.hidden.append(made.keys.pop())
+    made.items = [*made.keys, *values] or [same("count(*)")]
+    made.distinct = pick.random() < 0.05
+    if made.keys and not made.hidden and not values and pick.random() < 0.5:
+        made.grouped, made.distinct = False, True
+    pick.shuffle(made.items)
+    if made.grouped and pick.random() < 0.15:
+        value = pick.choice(atoms.AGGREGATES[pick.choice(profile.aggregates)])
+        if {"always", "ever"} & {*profile.aggregates} and pick.random() < 0.3:
+            value = pick.choice((same("bool_or($flag)"), same("bool_or($flag) IS NULL")))
+            made.having.append(put("({0})", value))
+        way = pick.choice(
+            ("count(*) > 2", "count(*) BETWEEN 1 AND 5", "({0}) IS NOT NULL", "({0}) IS NULL OR count(*) > 1")
+        )
+        made.having.append(put(f"({way})", value))
+        if made.keys and pick.random() < 0.4:
+            made.having.append(put("({0}) IS NOT NULL", pick.choice(made.keys)))
+
+
+def _combined(pick: random.Random, profile: Profile) -> Both:
+    plain = ("n", "fares", "xn", "xs", "hi", "fn")
+    one, other = (pick.choice([a for a in plain if a in profile.aggregates] or ["n"]) for _ in range(2))
+    left, right = atoms.AGGREGATES[one][0], atoms.AGGREGATES[other][0]
+    ways = (
+        "{0} + {1}",
+        "coalesce({0}, 0) * 2 - {1}",
+        "CASE WHEN {0} > 3 THEN {1} ELSE 0 END",
+        "{0} / nullif({1}, 0)",
+    )
+    return put(pick.choice(ways), left, right)
+
+
+def _single_rows(made: Select, profile: Profile) -> None:
+    pick = made.pick
+    made.grouped = False
+    names = [each for each in profile.rows if each != "at"]
+    chosen = [both("$at")] if pick.random() < 0.5 else []
+    chosen += [pick.choice(atoms.COLUMNS[name]) for name in pick.sample(names, pick.randint(1, len(names)))]
+    if pick.random() < 0.3:
+        chosen.append(pick.choice(atoms.times("none")))
+    pick.shuffle(chosen)
+    made.items = chosen
+    made.distinct = pick.random() < 0.15
+
+
+def _by_name(pick: random.Random, first: date, name: str) -> Query:
+    columns = NAMED[name]
+    called = naming(pick, name, joined=False)
+    table = called.table + (f" {called.alias}" if called.alias else "")
+    made = Select(pick, called, Both(table, f"{name} e"))
+    made.where = ranges(pick, first, columns.time)
+    # Text next to a date is read as a date, next to a timestamp as a timestamp.
+    made.by_spark = columns.dates and bool(made.where)
+    keys = [same(f"${each}") for each in (columns.time, *columns.keys)]
+    values = [same(f"${each}") for each in (*columns.numbers, *columns.others)]
+    if pick.random() < 0.4:
+        made.grouped = False
+        made.items = pick.sample([*keys, *values], pick.randint(1, len(keys) + len(values)))
+        return made.query()
+    made.keys = pick.sample(keys, pick.randint(0, len(keys)))
+    number = same(f"${pick.choice(columns.numbers)}")
+    functions = ("sum({0})", "max({0})", "min({0})", "count({0})", "count(DISTINCT {0})", "count(*)")
+    made.items = [*made.keys, *(put(pick.choice(functions), number) for _ in range(pick.randint(1, 3)))]
+    return made.query()

@@ -1,0 +1,103 @@
+"""The demo's lake as those see it who check it: its files, its state and its warehouse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mv_assets.config import MaterializedView, Spark
+from mv_assets.demo import Demo
+from mv_assets.demo.feeder import advance, write_zones
+from mv_assets.errors import MvError
+from mv_assets.observe.maps import ImaginedMaps
+from mv_assets.observe.watch import Watch
+from mv_assets.plan import planner
+from mv_assets.spark.session import Engine
+from mv_assets.state.model import DataFile, Snapshot
+from mv_assets.state.store import Store
+from mv_assets.tables.open import open_table
+from mv_assets.views.catalog import load
+from mv_assets_tests.support.spark_lake import SparkLake
+
+DAYS = 4
+_HERE = {"state: sqlite:///../state.db": "state: {state}", "master: local[*]": "master: local[2]"}
+
+
+def build(demo: Demo, state: str, days: int = DAYS) -> None:
+    """A demo of some days, with its state in a given database."""
+    now = time.time()
+    start = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    start -= timedelta(days=days)
+    write_zones(demo)
+    advance(demo, int(start.timestamp() * 1_000), int(now * 1_000))
+    demo.ensured(0)
+    text = demo.project.read_text()
+    for old, new in _HERE.items():
+        assert old in text
+        text = text.replace(old, new.format(state=state))
+    demo.project.write_text(text)
+
+
+@contextmanager
+def city(demo: Demo) -> Iterator[City]:
+    """The lake as it is now."""
+    store = Store(load(demo.project, schemas=False).project.state.url)
+    try:
+        yield City(demo.root, store, views=(), engine=Engine(Spark()), storehouse="../warehouse")
+    finally:
+        store.close()
+
+
+@dataclass
+class City(SparkLake):
+    def declare(self, *_: MaterializedView) -> None:
+        self.catalog = load(self.folder / "project.yaml", schemas=False)
+        self.project = self.catalog.project
+        self.tables = {
+            name: open_table(table, self.store.database, self.clock, keep=False)
+            for name, table in self.catalog.tables.items()
+        }
+
+    @property
+    def root(self) -> Path:
+        """Where the views' data is."""
+        return self.folder.parent / "warehouse"
+
+    def at_rest(self) -> bool:
+        """Whether a look would find nothing to do, and nothing waits."""
+        plans = [planner.plan(self.dry(name)) for name in self.catalog.views]
+        return not any(plan.work or plan.failing or plan.waiting for plan in plans)
+
+    def as_looked_at(self) -> City:
+        """The same with the maps that a look now would leave: what files have changed under is STALE."""
+        watch = Watch(self.catalog, self.tables, imagined := ImaginedMaps(self.store), self.clock)
+        found = watch.round(whole=True)
+        for observed in found.values():
+            if isinstance(observed, MvError):
+                raise observed
+        maps = {name: imagined.snapshot(name) for name in found}
+        looked = City(self.folder, self.store, views=(), engine=self.engine, storehouse=self.storehouse)
+        looked.store = _Looked(self.store, maps)  # type: ignore[assignment]
+        return looked
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """A store whose maps are those of a look."""
+
+    store: Store
+    maps: dict[str, Snapshot]
+
+    def views(self) -> list[str]:
+        return [name for name in self.maps if name in self.store.views()]
+
+    def snapshot(self, name: str) -> Snapshot:
+        return self.maps[name]
+
+    def files(self, name: str, generations: Any) -> dict[str, tuple[DataFile, ...]]:
+        return self.store.files(name, generations)

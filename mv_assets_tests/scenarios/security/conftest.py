@@ -1,0 +1,3 @@
+from mv_assets_tests.unit.conftest import duckdb_lake_on_sqlite
+
+__all__ = ["duckdb_lake_on_sqlite"]

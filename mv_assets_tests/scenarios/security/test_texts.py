@@ -1,0 +1,68 @@
+"""Whatever texts hold, they are texts: nothing of them is run by the state database or by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import inspect
+
+from mv_assets.buckets import Buckets
+from mv_assets.errors import BucketError, MvError
+from mv_assets.spark.read.files import quoted
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Declaration
+from mv_assets.state.store import Store
+from mv_assets_tests.support.harness import Clock
+
+HOSTILE = [
+    "'; DROP TABLE mv_view; --",
+    '"; DROP TABLE mv_view; --',
+    "`; DROP TABLE mv_view; --",
+    "$(touch /tmp/x)",
+    "{}{0}{view}",
+    "%s %(view)s :view ?",
+    "a\nb\r\tc",
+    "\\' OR 1=1 /*",
+]
+
+
+@pytest.fixture
+def manager(store: Store, clock: Clock) -> Iterator[Callable[[str], PartitionManager]]:
+    yield lambda who: PartitionManager(store, clock=clock, who=who)
+    with store.database.read() as connection:
+        assert "mv_view" in inspect(connection).get_table_names()
+
+
+def test_names_reasons_and_authors_are_kept_as_they_are(
+    store: Store, manager: Callable[[str], PartitionManager]
+) -> None:
+    for hostile in HOSTILE:
+        made = manager(hostile)
+        made.declare(Declaration(hostile, definition=hostile, width="1d", start=0))
+        made.drop(hostile, hostile)
+        (event,) = [event for event in store.events(hostile) if event.operation.value == "DROP"]
+        assert (event.who, event.why) == (hostile, hostile)
+    assert sorted(store.views()) == sorted(HOSTILE)
+
+
+def test_a_text_with_a_nul_harms_nothing(manager: Callable[[str], PartitionManager], store: Store) -> None:
+    made = manager("who")
+    try:
+        made.declare(Declaration("a\0b", definition="d", width="1d", start=0))
+    except MvError:
+        assert store.views() == []
+    else:
+        assert store.views() == ["a\0b"]
+
+
+@pytest.mark.parametrize("key", [*HOSTILE, "a\0b", "2024-01-01'; --", "2024-01-01 OR 1=1"])
+def test_a_bucket_is_named_by_a_time_and_nothing_else(key: str) -> None:
+    with pytest.raises(BucketError):
+        Buckets.of("1d").parse(key)
+
+
+def test_a_name_in_backticks_can_not_leave_them() -> None:
+    for hostile in [*HOSTILE, "``", "a`b"]:
+        inside = quoted(hostile)[1:-1]
+        assert "`" not in inside.replace("``", "")

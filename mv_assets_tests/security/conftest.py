@@ -1,3 +1,0 @@
-from mv_assets_tests.refresh.conftest import plain_yard
-
-__all__ = ["plain_yard"]

@@ -1,0 +1,163 @@
+"""DuckDB where Spark would compute: all around the job is the real thing, and no test waits for a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import sqlglot
+from pyspark.sql.types import StructType
+
+from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.run.compute import Alike, Groups
+from mv_assets.run.opened import OpenProject
+from mv_assets.run.sources import Sources
+from mv_assets.run.warehouse import Warehouse
+from mv_assets.spark.errors import JobFailed
+from mv_assets.state.model import BUCKET
+from mv_assets.tables.listing import Listing
+from mv_assets.views.view import View, Window
+from mv_assets_tests.support.spark_lake import timestamp
+
+
+@cache
+def _duck() -> duckdb.DuckDBPyConnection:
+    """One a process: to start one takes longer than what is asked of it."""
+    return duckdb.connect(config={"threads": 1})
+
+
+class DuckDbEngine:
+    """Nothing has to be started."""
+
+    def check(self) -> None:
+        with self.session():
+            pass
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        yield None
+
+
+@dataclass(frozen=True)
+class DuckDbTable:
+    """A table of which a bucket reads a window: the files of each bucket, and one that tells its columns."""
+
+    window: Window
+    time_column: str
+    files: Mapping[int, Sequence[str]]
+    like: str | None
+
+    def read(self, buckets: Sequence[int]) -> str:
+        names = sorted({name for bucket in buckets for name in self.files[bucket]})
+        if names or self.like is None:
+            return _read(names)
+        return f"{_read([self.like])} WHERE false"
+
+
+@dataclass(frozen=True)
+class DuckDbComputation:
+    """Computes buckets of one view from the files that a look listed."""
+
+    view: View
+    tables: Sequence[DuckDbTable]
+    dimensions: Mapping[str, Sequence[str]]
+    create: Callable[[str], Any]
+
+    def groups(self, buckets: Sequence[int]) -> Groups:
+        return Groups(alike=(Alike((StructType(),), tuple(buckets)),))
+
+    def write(self, _alike: Alike, buckets: Sequence[int], place: str) -> None:
+        try:
+            alone = [[bucket] for bucket in buckets] if self.view.by_bucket else [buckets]
+            rows = pa.concat_tables([self._rows(each) for each in alone], promote_options="permissive")
+            with self.create(f"{place}/part-0.parquet") as out:
+                pq.write_table(rows, out)
+        except (duckdb.Error, OSError) as error:
+            raise JobFailed(str(error)) from error
+
+    def _rows(self, buckets: Sequence[int]) -> pa.Table:
+        view, time = self.view, self.view.declared.time_column
+        read = {table.window.table: self._source(table, buckets) for table in self.tables}
+        read |= {name: _read(files) for name, files in self.dimensions.items()}
+        with _duck().cursor() as connection:
+            connection.execute(f"SET TimeZone = '{view.declared.timezone}'")
+            for name, source in read.items():
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+            rows = connection.sql(f"SELECT * FROM ({self._sql(buckets)}) ORDER BY {time}").to_arrow_table()
+        times = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        starts = pa.array([view.buckets.floor(each) for each in times], pa.int64())
+        rows = rows.append_column(BUCKET, starts)
+        return rows.filter(pc.is_in(starts, pa.array(buckets, pa.int64())))
+
+    def _source(self, table: DuckDbTable, buckets: Sequence[int]) -> str:
+        """What the SQL reads under a table's name; of a view that is meant bucket by bucket, a window."""
+        if not self.view.by_bucket:
+            return table.read(buckets)
+        [bucket] = buckets
+        begin, end = self.view.buckets.window(bucket, table.window.before, table.window.after)
+        time = f'"{table.time_column}"'
+        return (
+            f"SELECT * FROM ({table.read(buckets)}) "
+            f"WHERE {time} >= {timestamp(begin)} AND {time} < {timestamp(end)}"
+        )
+
+    def _sql(self, buckets: Sequence[int]) -> str:
+        sql = sqlglot.transpile(self.view.select.bare, "spark", "duckdb")[0]
+        end = self.view.buckets.next(buckets[0])
+        return sql.replace("$bucket_start", timestamp(buckets[0])).replace("$bucket_end", timestamp(end))
+
+
+def _read(files: Sequence[str]) -> str:
+    return f"SELECT * FROM read_parquet({list(files)}, union_by_name = true)"
+
+
+class DuckDbSources(Sources):
+    """Sources whose stages DuckDB carries out."""
+
+    __slots__ = ()
+
+    @contextmanager
+    def computation(  # type: ignore[override]
+        self,
+        _spark: Any,
+        view_inputs: ViewInputs,
+        seen: Mapping[int, BucketInputs],
+        _merging: object = None,
+    ) -> Iterator[DuckDbComputation]:
+        tables = [self._windowed(view_inputs, place, seen) for place in range(len(view_inputs.listings))]
+        dimensions = {
+            name: [f"{self._root(listing)}/{each}" for each in listing.names]
+            for name, listing in view_inputs.dimensions.items()
+        }
+        yield DuckDbComputation(view_inputs.view, tables, dimensions, self._create)
+
+    def _windowed(self, view_inputs: ViewInputs, place: int, seen: Mapping[int, BucketInputs]) -> DuckDbTable:
+        listing, window = view_inputs.listings[place], view_inputs.view.windows[place]
+        paths = [f"{self._root(listing)}/{name}" for name in listing.names]
+        files = {bucket: [paths[at] for at in each.reached[place]] for bucket, each in seen.items()}
+        whole = (path for path, name in zip(paths, listing.names, strict=True) if name not in listing.broken)
+        time = self.catalog.tables[listing.table].time_column or ""
+        return DuckDbTable(window, time, files, next(whole, None))
+
+    def _root(self, listing: Listing) -> str:
+        return self.catalog.tables[listing.table].path or ""
+
+    def _create(self, place: str) -> Any:
+        return self.warehouse.create(place.removeprefix(f"{self.warehouse.root}/"))
+
+
+class DuckDbProject(OpenProject):
+    """A project without Spark."""
+
+    __slots__ = ()
+
+    @property
+    def sources(self) -> Sources:
+        return DuckDbSources(self.catalog, self.tables, self.store, Warehouse(self.warehouse.root))

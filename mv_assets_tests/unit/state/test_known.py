@@ -1,0 +1,86 @@
+"""A map that is known from before is read again only where it changed, and is then as if read anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from mv_assets.state.model import Snapshot
+from mv_assets_tests.support.harness import Deployment
+from mv_assets_tests.support.memory_table import DAY
+
+DAYS = 12
+PARTS = [(None, None), (3 * DAY, None), (None, 7 * DAY), (3 * DAY, 7 * DAY)]
+
+
+@pytest.fixture
+def known(deployment: Deployment) -> Deployment:
+    deployment.fill(*range(DAYS))
+    return deployment
+
+
+def of_parts(d: Deployment, before: list[Snapshot] | None = None) -> list[Snapshot]:
+    known: Sequence[Snapshot | None] = before or [None] * len(PARTS)
+    return [d.store.snapshot(d.name, *part, each) for part, each in zip(PARTS, known, strict=True)]
+
+
+def happenings(d: Deployment, chance: random.Random) -> list[Callable[[], object]]:
+    def some() -> list[int]:
+        return sorted(chance.sample(range(DAYS), chance.randint(1, 3)))
+
+    def arrives() -> None:
+        d.table.day(f"late-{d.header().version}", 1, chance.randrange(DAYS))
+        d.look()
+
+    def drops() -> None:
+        d.manager.drop(d.name)
+        d.look()
+        d.refresh(*range(chance.randint(1, DAYS)))
+
+    def redefines() -> None:
+        d.declaration = replace(d.declaration, definition=f"d{d.header().version}")
+        d.declare()
+
+    return [
+        arrives,
+        lambda: d.refresh(*some()),
+        lambda: d.manager.force(d.declaration, [day * DAY for day in some()], "by hand"),
+        lambda: d.fail(d.begin(*(days := some())), *days),
+        drops,
+        redefines,
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_known_and_read_on_is_what_would_be_read_anew(known: Deployment, seed: int) -> None:
+    chance, d = random.Random(seed), known
+    seen = [of_parts(d)]
+    for _ in range(15):
+        chance.choice(happenings(d, chance))()
+        now = of_parts(d)
+        for before in seen:
+            again = of_parts(d, before)
+            assert again == now
+            assert [list(each.rows) for each in again] == [list(each.rows) for each in now]
+        seen = [*seen[-3:], now]
+
+
+def test_only_what_changed_is_read(known: Deployment) -> None:
+    before = known.map()
+    known.manager.force(known.declaration, [2 * DAY], "by hand")
+    after = known.store.snapshot(known.name, known=before)
+    assert {bucket for bucket in after.rows if after.rows[bucket] is not before.rows[bucket]} == {2 * DAY}
+
+
+def test_a_map_that_was_restored_from_a_backup_is_read_anew(known: Deployment) -> None:
+    d = known
+    d.manager.force(d.declaration, [2 * DAY], "by hand")
+    before = d.map()
+    with d.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_partition SET token = token - 1, reason = 'restored'"))
+    d.manager.force(d.declaration, [3 * DAY], "by hand")
+    assert d.store.snapshot(d.name, known=before) == d.map()
