@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
@@ -55,6 +55,32 @@ class Pending:
     vacant: bool = False
 
 
+class EqualityDelete(NamedTuple):
+    """A file of rows: what equals one of them in these columns, by field id and Spark type, is deleted."""
+
+    path: str
+    columns: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowDeletes:
+    """What takes rows out of one file: by their places in it, and by the values they have.
+
+    Places are told as the format tells them; the table reads that when the rows are read.
+    """
+
+    places: tuple[str, ...] = ()
+    equal: tuple[EqualityDelete, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Files that the table replaced by others with the same rows, by its own word."""
+
+    removed: tuple[Segment, ...]
+    added: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Details:
     """What a table keeps about its files outside of them, by segment name where it differs per file."""
@@ -70,6 +96,8 @@ class Details:
     field_ids: Mapping[str, int] = field(default_factory=dict)
     # Columns with a struct of which some files may hold other fields than the table's, and none of those.
     emptied: frozenset[str] = frozenset()
+    # Rows that are in a file, and no longer in the table.
+    deletes: Mapping[str, RowDeletes] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -101,6 +129,8 @@ class Listing:
     # Types of the table's columns where the table itself, not each file, decides them.
     schema: Mapping[str, str] = field(default_factory=dict)
     details: Details = field(default_factory=Details)
+    # Files that were replaced without a change of rows, in the order in which they were.
+    rewrites: tuple[Rewrite, ...] = ()
     # Disjoint and in order; only a view that is used as a table has any.
     pending: tuple[Pending, ...] = ()
     # Last millisecond through which the table says it is complete, if it does not leave that to its segments.
