@@ -34,7 +34,7 @@ def of_base(asked: Request, aggregation: Aggregation, names: Mapping[str, str]) 
     source = f"`{names[asked.source.base]}` AS `{asked.source.base}`"
     for join in asked.source.joins:
         source += f" {join.reading(names[join.table])}"
-    where = _where([each.sql("spark") for each in asked.conditions.values()])
+    where = _where([each.sql("spark") for each in asked.conditions])
     by = f" GROUP BY {', '.join(grouped)}" if grouped else ""
     return f"SELECT {', '.join(columns)} FROM {source}{where}{by}"
 

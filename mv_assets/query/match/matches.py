@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation
+from mv_assets.query.match.implication import Known, unproved
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.truncation import stays_over, time_inside
@@ -46,9 +47,8 @@ def match(asked: Request, view_columns: ViewColumns) -> Match:
         NotPlain: it does not, and why.
 
     """
-    for condition, what in view_columns.conditions.items():
-        if condition not in asked.conditions:
-            raise NotPlain(f"it keeps only rows with {what.sql('spark')}")
+    for condition in unproved(view_columns.conditions, asked.known):
+        raise NotPlain(f"it keeps only rows with {condition.sql('spark')}")
     if view_columns.values is None:
         return _single_rows(asked, view_columns)
     if asked.source.spelled != view_columns.source.spelled:
@@ -85,7 +85,8 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
 def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns) -> Match:
     over = _Over(view_columns, asked.time)
     _refuse_unlike_keys(asked, aggregation)
-    filters = [each for each in asked.filters if spelled(each) not in view_columns.conditions]
+    kept = Known(view_columns.conditions.values(), asked.kinds)
+    filters = [each for each in asked.filters if not kept.proves(each)]
     return Match(
         view_columns,
         None,

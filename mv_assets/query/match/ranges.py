@@ -141,7 +141,7 @@ def _compared(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr, time: T
         return None
     kind = time.kind if time.unit is None else "timestamp"
     days = kind == "date" or (grain is not None and not isinstance(left, exp.TimestampTrunc))
-    at = _moment(right, kind, unit, days=days)
+    at = moment(right, kind, unit, days=days)
     if at is None:
         return None
     step = _step(time, unit, grain, at)
@@ -172,7 +172,7 @@ def _step(time: TimeOf, unit: Unit | None, grain: str | None, at: int) -> int | 
     return max(1_000_000 // _PER_SECOND[unit], 1) if unit is not None else 1
 
 
-def _moment(node: exp.Expr, kind: str, unit: Unit | None, *, days: bool) -> int | None:
+def moment(node: exp.Expr, kind: str, unit: Unit | None, *, days: bool) -> int | None:
     """A constant in microseconds."""
     while isinstance(node, exp.Paren):
         node = node.this

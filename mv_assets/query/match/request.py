@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation, aggregation_of
 from mv_assets.query.match.clock import CLOCK
+from mv_assets.query.match.implication import Known
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
 from mv_assets.query.match.shape import From, conjuncts, from_of, shape_of, tables_of
 from mv_assets.query.match.statement import Statement
 from mv_assets.refusal import Refusal
-from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours, spelled
+from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours
 from mv_assets.spark_sql.functions import BARE, refusal, refused_functions
 from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source
@@ -33,8 +34,9 @@ class Request:
     source: From
     time: TimeOf
     range: Range
-    # All conditions, and those that say something else than a range of time.
-    conditions: Mapping[str, exp.Expr]
+    # All conditions, what is known of rows that meet them, and those that say more than a range of time.
+    conditions: tuple[exp.Expr, ...]
+    known: Known
     filters: tuple[exp.Expr, ...]
     opaque: Refusal | None
     # Columns of the base that are used at all.
@@ -90,16 +92,22 @@ def request_of(
     # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
     used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
     used |= resolver.used.get(time.table, {}).keys()
+    kinds = {
+        f"{name}.{column}".lower(): kind
+        for name, each in sources.items()
+        for column, kind in (each.columns or {}).items()
+    }
     return Request(
         source,
         time,
         found,
-        {spelled(each): each for each in plain},
+        tuple(plain),
+        Known(plain, kinds),
         tuple(filters),
         opaque,
         frozenset(used),
         aggregation,
-        {f"{n}.{c}".lower(): kind for n, each in sources.items() for c, kind in (each.columns or {}).items()},
+        kinds,
         by_clock,
     )
 

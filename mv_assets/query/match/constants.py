@@ -1,0 +1,117 @@
+"""Constants as values of the column that they are compared with, in the order in which Spark compares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from math import ceil, floor
+from typing import Any
+
+from sqlglot import exp
+
+from mv_assets.buckets import DAY
+from mv_assets.query.match.ranges import moment
+from mv_assets.query.match.value_sets import NOTHING, ValueSet
+from mv_assets.spark_sql.canonical import bare
+
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+# A decimal has no more digits.
+_MOST_DIGITS = 38
+_EXACT_IN_DOUBLE = 1 << 53
+_INT = 1 << 31
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+# A BIGINT as a decimal.
+_OF_WHOLE = 20, 0
+_DAY_US = DAY * 1_000
+
+Compare = Callable[[Any], ValueSet]
+# What `column op value` keeps, where values have no next one, and where they are whole numbers.
+_KEPT: dict[type[exp.Expr], Compare] = {
+    exp.EQ: ValueSet.of,
+    exp.NEQ: lambda value: ValueSet.of(value).others(),
+    exp.LT: ValueSet.below,
+    exp.LTE: lambda value: ValueSet.below(value, included=True),
+    exp.GT: ValueSet.above,
+    exp.GTE: lambda value: ValueSet.above(value, included=True),
+}
+_KEPT_WHOLE: dict[type[exp.Expr], Compare] = {
+    exp.EQ: lambda value: ValueSet.of(int(value)) if value == int(value) else NOTHING,
+    exp.NEQ: lambda value: _KEPT_WHOLE[exp.EQ](value).others(),
+    exp.LT: lambda value: ValueSet.below(ceil(value)),
+    exp.LTE: lambda value: ValueSet.below(floor(value) + 1),
+    exp.GT: lambda value: ValueSet.above(floor(value) + 1, included=True),
+    exp.GTE: lambda value: ValueSet.above(ceil(value), included=True),
+}
+COMPARISONS = frozenset(_KEPT)
+
+
+def kept(operator: type[exp.Expr], kind: str | None, constant: exp.Expr) -> ValueSet | None:
+    """What a comparison keeps of a column of that type; None if it can't be told."""
+    value = _value(kind, constant)
+    if value is None:
+        return None
+    whole = kind in _WHOLE or kind in _TIMES
+    return (_KEPT_WHOLE if whole else _KEPT)[operator](value)
+
+
+def _value(kind: str | None, constant: exp.Expr) -> Any:
+    constant = bare(constant)
+    if kind in _TIMES:
+        return _time(str(kind), constant)
+    if kind == "string":
+        text = isinstance(constant, exp.Literal) and constant.is_string
+        return constant.name if text else None
+    if kind == "boolean":
+        return bool(constant.this) if isinstance(constant, exp.Boolean) else None
+    number = _number(constant)
+    if number is None:
+        return None
+    if kind == "double":
+        # Both sides become doubles: what they become is compared.
+        rounded = number == int(number) and abs(number) > _EXACT_IN_DOUBLE
+        return None if rounded else float(number)
+    return number if _is_exact(kind, number) else None
+
+
+def _is_exact(kind: str | None, number: Decimal) -> bool:
+    """Whether Spark, which compares decimals in one type that holds both, has one with enough digits."""
+    found = _DECIMAL.fullmatch(str(kind))
+    if found is None and kind not in _WHOLE:
+        return False
+    precision, scale = (int(found[1]), int(found[2])) if found else _OF_WHOLE
+    digits, point = len(number.as_tuple().digits), -int(number.as_tuple().exponent)
+    return max(precision - scale, digits - point) + max(scale, point) <= _MOST_DIGITS
+
+
+def _time(kind: str, constant: exp.Expr) -> Any:
+    """A date in days, a time in microseconds: both are whole numbers."""
+    at = moment(constant, kind, None, days=kind == "date")
+    if at is None or kind != "date":
+        return at
+    return at // _DAY_US if at % _DAY_US == 0 else None
+
+
+def _number(node: exp.Expr) -> Decimal | None:
+    """A number as it is written, or worked out of whole ones that fit an INT; no double, which rounds."""
+    node = bare(node)
+    match node:
+        case exp.Neg():
+            inner = _number(node.this)
+            return None if inner is None else -inner
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _worked_out(node)
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    digits = node.name.replace(".", "", 1)
+    return Decimal(node.name) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
+
+
+def _worked_out(node: exp.Binary) -> Decimal | None:
+    left, right = _number(node.this), _number(node.expression)
+    if left is None or right is None:
+        return None
+    found = {exp.Add: left + right, exp.Sub: left - right, exp.Mul: left * right}[type(node)]
+    whole = all(each.as_tuple().exponent == 0 and abs(each) < _INT for each in (left, right, found))
+    return found if whole else None

@@ -1,0 +1,81 @@
+"""Values that a column may have, as comparisons with constants tell: stretches of one order, and null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+
+class _Edge(NamedTuple):
+    """A place between values: before all, just before a value, just after it, or after all."""
+
+    beyond: int
+    value: Any = 0
+    after: bool = False
+
+
+_BOTTOM, _TOP = _Edge(-1), _Edge(1)
+_Stretch = tuple[_Edge, _Edge]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """Disjoint stretches in order, none of them empty; and whether the value may be null."""
+
+    stretches: tuple[_Stretch, ...]
+    null: bool = False
+
+    @classmethod
+    def below(cls, value: Any, *, included: bool = False) -> Self:
+        return cls(((_BOTTOM, _Edge(0, value, included)),))
+
+    @classmethod
+    def above(cls, value: Any, *, included: bool = False) -> Self:
+        return cls(((_Edge(0, value, not included), _TOP),))
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        return cls(((_Edge(0, value), _Edge(0, value, after=True)),))
+
+    def and_(self, other: ValueSet) -> ValueSet:
+        found = [
+            (max(low, other_low), min(high, other_high))
+            for low, high in self.stretches
+            for other_low, other_high in other.stretches
+            if max(low, other_low) < min(high, other_high)
+        ]
+        return ValueSet(tuple(found), self.null and other.null)
+
+    def or_(self, other: ValueSet) -> ValueSet:
+        joined: list[_Stretch] = []
+        for low, high in sorted((*self.stretches, *other.stretches)):
+            if joined and low <= joined[-1][1]:
+                joined[-1] = joined[-1][0], max(joined[-1][1], high)
+            else:
+                joined.append((low, high))
+        return ValueSet(tuple(joined), self.null or other.null)
+
+    def others(self) -> ValueSet:
+        """All other values, and no null: what is not true of a null is not false of it either."""
+        found, at = list[_Stretch](), _BOTTOM
+        for low, high in self.stretches:
+            if at < low:
+                found.append((at, low))
+            at = high
+        if at < _TOP:
+            found.append((at, _TOP))
+        return ValueSet(tuple(found))
+
+    def within(self, other: ValueSet) -> bool:
+        """Whether every value of it is one of the other's."""
+        return self.and_(other) == self
+
+    @property
+    def empty(self) -> bool:
+        return not self.stretches and not self.null
+
+
+NOTHING = ValueSet(())
+NULL = ValueSet((), null=True)
+SOMETHING = ValueSet(((_BOTTOM, _TOP),))
+ANYTHING = ValueSet(((_BOTTOM, _TOP),), null=True)

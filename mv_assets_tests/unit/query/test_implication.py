@@ -1,0 +1,153 @@
+"""What is proved holds: DuckDB finds no row that meets the conditions and not the conclusion."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import duckdb
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from mv_assets.query.match.implication import Known
+
+KINDS = {
+    "t.a": "int",
+    "t.b": "int",
+    "t.d": "decimal(5,1)",
+    "t.x": "double",
+    "t.s": "string",
+    "t.f": "boolean",
+    "t.day": "date",
+}
+
+
+def condition(sql: str) -> exp.Expr:
+    made = sqlglot.parse_one(sql, read="spark")
+    for column in made.find_all(exp.Column):
+        column.set("table", exp.to_identifier("t", quoted=True))
+    return made
+
+
+def proves(known: str, goal: str) -> bool:
+    return Known([condition(each) for each in known.split(";") if each], KINDS).proves(condition(goal))
+
+
+@pytest.mark.parametrize(
+    ("known", "goal"),
+    [
+        ("a > 5", "a > 2"),
+        ("a > 5", "a >= 6"),
+        ("a > 2.5", "a >= 3"),
+        ("a = 5", "a > 2"),
+        ("5 = a", "2 < a"),
+        ("a BETWEEN 3 AND 4", "a >= 3 AND a < 5"),
+        ("a >= 3; a <= 4", "a BETWEEN 2 AND 5"),
+        ("a IN (3, 4)", "a IN (1, 3, 4)"),
+        ("a = 3 OR a = 4", "a IN (3, 4)"),
+        ("a = b; b = 3", "a = 3"),
+        ("a = b; b > 3", "a > 2 AND b IS NOT NULL"),
+        ("a > 5", "a IS NOT NULL"),
+        ("NOT (a <= 5)", "a > 5"),
+        ("NOT (a < 3 OR b > 4)", "a >= 3"),
+        ("a = 1 AND b = 2 OR a = 2 AND b = 3", "a < 3"),
+        ("a = 1 AND b = 2 OR a = 2 AND b = 3", "b = 2 OR b = 3"),
+        ("a > 5 AND a < 3", "b = 1"),
+        ("a > 1 + 2", "a > 3"),
+        ("a > -2", "a > -3"),
+        ("d > 1.25", "d > 1.2"),
+        ("x > 2.5", "x >= 2.5"),
+        ("s = 'b'", "s > 'a'"),
+        ("s IN ('b', 'c')", "s <> 'a'"),
+        ("f", "f = true"),
+        ("day = '2024-01-02'", "day > DATE '2024-01-01'"),
+        ("day > '2024-01-01'", "day >= '2024-01-02'"),
+        ("lower(s) = 'b'", "lower(s) = 'b' OR a = 1"),
+        ("a <> 3 AND a <> 4", "a NOT IN (3, 4)"),
+        ("a < 3 OR a > 5", "a <> 4"),
+    ],
+)
+def test_what_follows_is_proved(known: str, goal: str) -> None:
+    assert proves(known, goal)
+
+
+@pytest.mark.parametrize(
+    ("known", "goal"),
+    [
+        ("a > 2", "a > 5"),
+        ("a >= 5", "a > 5"),
+        ("a IN (1, 3)", "a = 3"),
+        ("a = 3 OR b = 3", "a = 3"),
+        ("", "a IS NOT NULL"),
+        ("a IS NULL", "a <> 3"),
+        ("a <> 3", "a = 4"),
+        ("NOT (a = 3 AND b = 4)", "a <> 3"),
+        ("a NOT IN (3, NULL)", "a = 3"),
+        # They are no neighbours as decimals, and one value as doubles.
+        ("x = 0.30000000000000000001", "x <> 0.3"),
+        # A number beside a text is compared as a number.
+        ("s > 10", "s > 9"),
+        ("a = 1e0", "a > 0"),
+        ("lower(s) = 'b'", "lower(s) <> 'c'"),
+    ],
+)
+def test_what_need_not_hold_is_not_proved(known: str, goal: str) -> None:
+    assert not proves(known, goal)
+
+
+VALUES = {
+    "a": ["1", "2", "3", "4"],
+    "b": ["1", "2", "3"],
+    "d": ["1.5", "2.0", "2.5"],
+    "s": ["'a'", "'b'", "'c'"],
+    "f": ["true", "false"],
+}
+_COMPARED = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+
+
+def _atoms() -> st.SearchStrategy[str]:
+    def of(column: str) -> st.SearchStrategy[str]:
+        constant = st.sampled_from([*VALUES[column], *(["0.5", "2.5"] if column == "a" else [])])
+        lists = st.lists(constant, min_size=1, max_size=3).map(", ".join)
+        return st.one_of(
+            st.builds(f"{column} {{}} {{}}".format, _COMPARED, constant),
+            st.builds(f"{{}} {{}} {column}".format, constant, _COMPARED),
+            st.builds(f"{column} BETWEEN {{}} AND {{}}".format, constant, constant),
+            st.builds(f"{column} IN ({{}})".format, lists),
+            st.builds(f"{column} NOT IN ({{}})".format, lists),
+            st.sampled_from([f"{column} IS NULL", f"{column} IS NOT NULL"]),
+        )
+
+    return st.one_of(*map(of, VALUES), st.sampled_from(["a = b", "a <> b", "a < b", "f", "a + b = 4"]))
+
+
+CONDITIONS = st.recursive(
+    _atoms(),
+    lambda inner: st.one_of(
+        st.builds("({} AND {})".format, inner, inner),
+        st.builds("({} OR {})".format, inner, inner),
+        st.builds("NOT ({})".format, inner),
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> duckdb.DuckDBPyConnection:
+    """Every combination of the values, and of nulls."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a INT, b INT, d DECIMAL(5, 1), s VARCHAR, f BOOLEAN)")
+    every = product(*([*values, "NULL"] for values in VALUES.values()))
+    values = ", ".join(f"({', '.join(row)})" for row in every)
+    connection.execute(f"INSERT INTO t VALUES {values}")
+    return connection
+
+
+@given(known=st.lists(CONDITIONS, max_size=3), goal=CONDITIONS)
+@settings(max_examples=1_000)
+def test_no_row_is_an_exception(rows: duckdb.DuckDBPyConnection, known: list[str], goal: str) -> None:
+    if proves(";".join(known), goal):
+        where = " AND ".join([*(f"({each})" for each in known), f"({goal}) IS NOT TRUE"])
+        assert rows.execute(f"SELECT * FROM t WHERE {where} LIMIT 1").fetchall() == []
