@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -9,13 +10,14 @@ from pyspark.sql import DataFrame
 from mv_assets.buckets import DAY
 from mv_assets.query.execute.composition import Composer
 from mv_assets.query.execute.relations import Files, Relations
-from mv_assets.query.execute.served import FromView, Served, counted
+from mv_assets.query.execute.served import FromView, Served, counted, together
 from mv_assets.query.execute.view_relation import ViewRelation, ViewRelations
 from mv_assets.query.match.clock import without_clock
+from mv_assets.query.match.inner import Inner, inner_selects, replaced_by
 from mv_assets.query.match.ranges import Range
 from mv_assets.query.match.request import Request, range_asked, request_of
 from mv_assets.query.match.spans import joined
-from mv_assets.query.match.statement import Statement
+from mv_assets.query.match.statement import Statement, statement_of
 from mv_assets.query.route.assignment import Route, route
 from mv_assets.query.route.eligibility import Eligibility, Freshness
 from mv_assets.query.route.pinned import Pinned
@@ -28,6 +30,9 @@ from mv_assets.views.view import View
 _OFF = "views are switched off"
 _TIMELESS = "files with rows that have no time, or of which it is not known, are read too"
 _ZONE = "the session's time zone is not UTC, in which views are computed"
+# By the name that each has in Spark.
+Frames = Mapping[str, DataFrame]
+_NO_FRAMES: Frames = {}
 # Names that Spark has for it.
 UTC = frozenset({"utc", "etc/utc", "z", "+00:00", "gmt", "etc/gmt", "utc+00:00", "gmt+00:00"})
 
@@ -68,12 +73,21 @@ class Planner:
 
     def plan(self, statement: Statement) -> Planned:
         """Views first, if any can answer; what is not for them the base tables answer."""
-        considered: dict[str, str | None] = {}
         if self._freshness is Freshness.OFF or not self._utc:
             return self._by_name(statement, Served(reason=_OFF if self._utc else _ZONE))
+        found = self._by_views(statement)
+        return found if isinstance(found, Planned) else self._in_parts(statement, found)
+
+    def _by_views(self, statement: Statement, *, alone: bool = True) -> Planned | Served:
+        """One SELECT on a base table, answered by views; or why not.
+
+        Of one that stands `alone`, maps are read for its time only.
+        """
+        considered: dict[str, str | None] = {}
         try:
             asked, sources = self._asked(statement)
-            self._pinned.limit(asked.range.outer)
+            if alone:
+                self._pinned.limit(asked.range.outer)
             found = route(asked, self._cache, sources, self._eligibility, self._freshness)
             considered = found.considered
             if found.assignment.parts:
@@ -84,7 +98,26 @@ class Planner:
             reason = str(why)
         except RecursionError:
             reason = "it is nested too deeply to be matched with views"
-        return self._by_name(statement, Served(reason=reason, considered=considered))
+        return Served(reason=reason, considered=considered)
+
+    def _in_parts(self, statement: Statement, served: Served) -> Planned:
+        """Each SELECT inside, as far as views answer it, put in its place: all of them see one listing."""
+        known = [*self._catalog.tables, *self._catalog.views]
+        answered = list(self._answered(inner_selects(statement, known)))
+        if not answered:
+            return self._by_name(statement, served)
+        frames = {self._relations.name(planned.frame): planned.frame for _, planned in answered}
+        text = replaced_by(statement, zip([inner for inner, _ in answered], frames, strict=True))
+        rest = self._by_name(statement_of(text, [*known, *frames]), Served(), frames)
+        return Planned(rest.frame, together([*(planned.served for _, planned in answered), rest.served]))
+
+    def _answered(self, selects: Iterable[Inner]) -> Iterator[tuple[Inner, Planned]]:
+        for inner in selects:
+            found = None if inner.statement is None else self._by_views(inner.statement, alone=False)
+            if isinstance(found, Planned):
+                yield inner, found
+            else:
+                yield from self._answered(inner.inside)
 
     def _asked(self, statement: Statement) -> tuple[Request, dict[str, Source]]:
         first = statement.tables[0].name.lower()
@@ -99,15 +132,25 @@ class Planner:
             return request_of(statement, sources, time), sources
         return request_of(at_once, sources, time, by_clock=True), sources
 
-    def _sources(self, statement: Statement) -> dict[str, Source]:
-        return {name: self._cache.source(name, statement, self._pinned) for name in statement.names}
+    def _sources(self, statement: Statement, frames: Frames = _NO_FRAMES) -> dict[str, Source]:
+        return {
+            name: Source(name, dict(frames[name].dtypes))
+            if name in frames
+            else self._cache.source(name, statement, self._pinned)
+            for name in statement.names
+        }
 
-    def _by_name(self, statement: Statement, served: Served) -> Planned:
-        """Every table and view as a relation of its own, and the query as it was written."""
-        sources, names, made = self._sources(statement), dict[str, str](), list[tuple[View, ViewRelation]]()
-        files = Files(0, 0)
-        ranges = {name: self._range(statement, sources, name) for name in statement.names}
-        if len(ranges) == 1:
+    def _by_name(self, statement: Statement, served: Served, frames: Frames = _NO_FRAMES) -> Planned:
+        """Every table and view as a relation of its own, and the query as it was written.
+
+        Some relations may be there already.
+        """
+        sources, made = self._sources(statement, frames), list[tuple[View, ViewRelation]]()
+        names, files = {name: name for name in frames}, Files(0, 0)
+        ranges = {
+            name: self._range(statement, sources, name) for name in statement.names if name not in frames
+        }
+        if len(ranges) == 1 and not frames:
             self._pinned.limit(next(iter(ranges.values())).outer)
         for name, asked in ranges.items():
             if name in self._catalog.views:

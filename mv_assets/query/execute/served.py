@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -46,6 +46,25 @@ class Served:
     @property
     def buckets_from_view(self) -> int:
         return sum(each.buckets for each in self.views)
+
+
+def together(parts: Sequence[Served]) -> Served:
+    """What the parts of one answer were made from."""
+    views: dict[str, FromView] = {}
+    for each in (each for part in parts for each in part.views):
+        other = views.get(each.view, FromView(each.view, 0, 0, 0))
+        views[each.view] = FromView(
+            each.view, each.buckets + other.buckets, each.rows + other.rows, each.bytes + other.bytes
+        )
+    considered = {name: why for part in parts for name, why in part.considered.items()}
+    return Served(
+        tuple(views.values()),
+        sum(part.buckets_from_base for part in parts),
+        sum(part.files_from_base for part in parts),
+        sum(part.bytes_from_base for part in parts),
+        next((part.reason for part in parts if part.files_from_base and part.reason), None),
+        considered | dict.fromkeys(views),
+    )
 
 
 def counted(view: View, spans: Spans, extent: tuple[int, int] | None) -> int:

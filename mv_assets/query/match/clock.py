@@ -22,7 +22,7 @@ _LITERALS = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTA
 def without_clock(statement: Statement, evaluate: Evaluate) -> Statement | None:
     """The query at the moment of `evaluate`; None if its conditions do not read the clock."""
     where = statement.tree.args.get("where")
-    if where is None or where.find(exp.Query) or not any(map(_reads_clock, where.walk())):
+    if where is None or where.find(exp.Query) or not any(map(reads_clock, where.walk())):
         return None
     outermost = _outermost(where)
     if not all(map(_reads_back, outermost)):
@@ -65,7 +65,7 @@ def _outermost(where: exp.Expr) -> list[exp.Expr]:
     found: list[exp.Expr] = []
 
     def visit(node: exp.Expr) -> None:
-        if not any(map(_reads_clock, node.walk())):
+        if not any(map(reads_clock, node.walk())):
             return
         if isinstance(node, (exp.Predicate, exp.Connector, exp.Where, exp.Not, exp.Query)) or node.find(
             exp.Column
@@ -79,5 +79,6 @@ def _outermost(where: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _reads_clock(node: exp.Expr) -> bool:
+def reads_clock(node: exp.Expr) -> bool:
+    """Whether it is another thing at another time."""
     return isinstance(node, _CLOCK) or (isinstance(node, exp.Anonymous) and str(node.name).lower() in CLOCK)

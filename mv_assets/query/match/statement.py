@@ -64,8 +64,8 @@ class Statement:
     def reading(self, relations: Mapping[str, str]) -> str:
         """The text with other relations in place of the tables, which keep their names inside of it."""
         made, at = [], 0
-        for table in sorted(self.tables, key=lambda table: _place(table)[0]):
-            start, end = _place(table)
+        for table in sorted(self.tables, key=lambda table: place_of(table)[0]):
+            start, end = place_of(table)
             alias = "" if table.alias else f" AS `{table.name}`"
             made += [self.text[at:start], f"`{relations[table.name.lower()]}`{alias}"]
             at = end
@@ -159,7 +159,7 @@ def _tables(tree: exp.Expr, known: Collection[str]) -> list[exp.Table]:
             raise QueryRefused(
                 f"there is no table {table.name}; {question}the project has {', '.join(sorted(known))}"
             )
-        _place(table)
+        place_of(table)
         found.append(table)
     return found
 
@@ -171,7 +171,7 @@ def _function(node: exp.Expr) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
-def _place(table: exp.Table) -> tuple[int, int]:
+def place_of(table: exp.Table) -> tuple[int, int]:
     """Where the table's name stands in the text."""
     place = table.this.meta
     if "start" not in place or "end" not in place:
