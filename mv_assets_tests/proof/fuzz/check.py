@@ -127,7 +127,9 @@ class Check:
 
     def judged(self, each: Query, found: Found, base: Found | None) -> str | None:
         if found.error is not None:
-            return None if base is not None and base.error is not None else f"{found.error!r} {found.gave_up}"
+            # What Spark itself refuses, it refuses without views too.
+            alone = base or self._asking.alone(self.off(each))
+            return None if alone.error is not None else f"{found.error!r} {found.gave_up}"
         expected: list[Row] = self._oracle.answer(each) if base is None else base.rows
         return self._shape(each, found) or difference(each, expected, found.rows)
 

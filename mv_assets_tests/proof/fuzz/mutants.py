@@ -11,6 +11,7 @@ import pytest
 from mv_assets.query.execute import planner, rewrite
 from mv_assets.query.match import aggregation, matches, ranges, request, truncation, view_columns
 from mv_assets.query.match.spans import joined
+from mv_assets.query.match.value_sets import ValueSet
 from mv_assets.query.route import assignment, eligibility, schema_cache
 from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.state import rules
@@ -129,6 +130,11 @@ def an_upstream_may_be_stale(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(eligibility.EligibleViews, "listing", listing)
 
 
+def implications_are_turned_around(patch: pytest.MonkeyPatch) -> None:
+    real = ValueSet.within
+    patch.setattr(ValueSet, "within", lambda self, other: real(other, self))
+
+
 def _modules_with(name: str) -> list[Any]:
     modules = (
         aggregation,
@@ -160,5 +166,6 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     "COUNT merged by count": (counts_are_counted, r"\bcount\("),
     "weeks make up months": (weeks_make_months, r"month|MM"),
     "the base's part is left out": (the_base_is_left_out, ""),
+    "an implication is turned around": (implications_are_turned_around, "zone|kind|fare"),
     "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),
 }

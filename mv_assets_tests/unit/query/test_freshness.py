@@ -217,7 +217,7 @@ def test_a_view_and_its_base_are_joined_at_one_listing(queried_lake: QueriedLake
     made.by_name(
         "SELECT v.zone, sum(v.n) AS n, max(e.c) AS c FROM v "
         "JOIN (SELECT zone, count(*) AS c FROM events GROUP BY zone) e ON v.zone = e.zone GROUP BY v.zone",
-        "v: 1 + 1",
+        "v: 2 + 2",
     )
 
 

@@ -149,6 +149,23 @@ CONDITIONS: dict[str, tuple[Both, ...]] = {
     "f": (same("$f > 5"), same("$f IS NOT NULL")),
     "fare": (same("$fare > 10"), same("$fare IS NULL"), same("$fare < 3.25"), same("$fare BETWEEN 1 AND 20")),
 }  # fmt: skip
+# In place of what rows of a view meet: conditions of which some say at least that, and some do not.
+NEARLY: dict[str, tuple[str, ...]] = {
+    "$zone IS NOT NULL": (
+        "$zone > -9", "$zone <> 2", "($zone = 1 OR $zone >= 2)", "($zone = 1 OR $kind = 'a')",
+    ),
+    "$zone > 1": (
+        "$zone >= 2", "$zone = 3", "$zone IN (2, 3)", "$zone BETWEEN 2 AND 3", "NOT ($zone <= 1)",
+        "$zone > 2.5", "($zone = 2 OR $zone > 3)", "$zone > 0", "$zone IN (1, 2)", "$zone >= 1.5", "$zone <> 1",
+        "NOT ($zone <= 1 AND $kind = 'a')", "($zone > 1 OR $zone IS NULL)", "$zone > 2 - 1",
+    ),
+    "$kind IS NOT NULL": (
+        "$kind = 'a'", "$kind <> 'b'", "$kind IN ('a', 'b')", "$kind > ''", "NOT ($kind = 'a')",
+        "($kind = 'a' OR $zone = 2)", "length($kind) >= 0",
+    ),
+    "$fare > 10": ("$fare >= 10.01", "$fare > 20", "$fare BETWEEN 11 AND 30", "$fare >= 10", "$fare > 9.99",
+                   "($fare > 10 OR $fare IS NULL)", "NOT ($fare <= 10.00)", "$fare = 12.5"),
+}  # fmt: skip
 # Spark averages decimals of few digits as doubles, and rounds what those look like written out.
 _MEAN = (
     "CAST(CAST(CAST(sum({0}) * 100 AS DOUBLE) / nullif(count({0}), 0)::DOUBLE / 100::DOUBLE AS VARCHAR) "

@@ -17,6 +17,36 @@ def query(pick: random.Random, first: date, *, named: Sequence[str]) -> Query:
     """One query; `named` are views that may be asked by their names."""
     if named and pick.random() < 0.13:
         return _by_name(pick, first, pick.choice(named))
+    made = _plain(pick, first)
+    # Of what is left open, or sorted, the outermost query says nothing.
+    if made.some is None and not made.ordered and pick.random() < 0.2:
+        return _around(pick, made, _plain(pick, first))
+    return made
+
+
+_AROUND = (
+    "SELECT * FROM ({0}) AS w",
+    "WITH w AS ({0}) SELECT * FROM w",
+    "SELECT count(*) FROM ({0}) AS w",
+    "{0} UNION ALL {0}",
+    "WITH events AS ({0}) SELECT count(*) FROM events",
+    "SELECT w.* FROM ({0}) AS w WHERE EXISTS ({1})",
+    "WITH a AS ({0}), b AS ({1}) SELECT a.*, n FROM a, (SELECT count(*) AS n FROM b)",
+    "SELECT count(*), (SELECT count(*) FROM ({1}) AS i) FROM ({0}) AS w",
+)
+
+
+def _around(pick: random.Random, one: Query, other: Query) -> Query:
+    """A query in which others are."""
+    form = pick.choice(_AROUND)
+    if "{1}" in form and other.some is not None:
+        form = _AROUND[0]
+    by_spark = one.by_spark or ("{1}" in form and other.by_spark)
+    return Query(form.format(one.spark, other.spark), form.format(one.duck, other.duck), by_spark=by_spark)
+
+
+def _plain(pick: random.Random, first: date) -> Query:
+    """One SELECT on the base table."""
     profile = pick.choices(PROFILES, [each.weight for each in PROFILES])[0]
     made = _select(pick, profile)
     made.where = _conditions(pick, profile, first)
@@ -41,12 +71,16 @@ def _select(pick: random.Random, profile: Profile) -> Select:
 
 
 def _conditions(pick: random.Random, profile: Profile, first: date) -> list[Both]:
-    found = list(profile.conditions) if pick.random() < 0.93 else []
-    for _ in range(pick.choice((0, 0, 1, 1, 2))):
-        found.append(_condition(pick, profile))
+    found = [_at_least(pick, each) for each in profile.conditions] if pick.random() < 0.93 else []
+    found += [_condition(pick, profile) for _ in range(pick.choice((0, 0, 1, 1, 2)))]
     found += ranges(pick, first)
     pick.shuffle(found)
     return found
+
+
+def _at_least(pick: random.Random, condition: Both) -> Both:
+    """A condition, or one that says as much, more, or nearly as much."""
+    return pick.choice([condition, condition, *map(same, atoms.NEARLY.get(condition.spark, ()))])
 
 
 def _condition(pick: random.Random, profile: Profile) -> Both:
