@@ -156,8 +156,8 @@ NEARLY: dict[str, tuple[str, ...]] = {
     ),
     "$zone > 1": (
         "$zone >= 2", "$zone = 3", "$zone IN (2, 3)", "$zone BETWEEN 2 AND 3", "NOT ($zone <= 1)",
-        "$zone > 2.5", "($zone = 2 OR $zone > 3)", "$zone > 0", "$zone IN (1, 2)", "$zone >= 1.5", "$zone <> 1",
-        "NOT ($zone <= 1 AND $kind = 'a')", "($zone > 1 OR $zone IS NULL)", "$zone > 2 - 1",
+        "$zone > 2.5", "($zone = 2 OR $zone > 3)", "$zone > 0", "$zone IN (1, 2)", "$zone >= 1.5",
+        "$zone <> 1", "NOT ($zone <= 1 AND $kind = 'a')", "($zone > 1 OR $zone IS NULL)", "$zone > 2 - 1",
     ),
     "$kind IS NOT NULL": (
         "$kind = 'a'", "$kind <> 'b'", "$kind IN ('a', 'b')", "$kind > ''", "NOT ($kind = 'a')",
