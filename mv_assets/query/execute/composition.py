@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -10,6 +10,7 @@ from mv_assets.query.execute import rewrite as rewriting
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.request import Request
+from mv_assets.query.match.shape import Joined
 from mv_assets.query.match.statement import Statement
 from mv_assets.query.route.assignment import Assignment, Part
 from mv_assets.query.route.pinned import Pinned
@@ -56,7 +57,7 @@ class Composer:
         # What was read just now may be wider than what the table's columns are thought to be.
         read = {f"{base}.{field.name}".lower(): field.dataType for field in rows.schema} if reads else {}
         types = self._relations.types(asked.kinds) | read
-        parts = [*self._of_views(asked.aggregation, groups, kinds, types), own]
+        parts = [*self._of_views(asked.aggregation, groups, kinds, types, names), own]
         return self._merged(asked.aggregation, parts, kinds), files
 
     def _of_views_alone(
@@ -71,16 +72,23 @@ class Composer:
             return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
 
         known = self._cache.kinds(statement, self._pinned, kinds)
-        parts = self._of_views(aggregation, groups, known, self._relations.types(asked.kinds))
+        joined = {join.table for part in groups for join in part.match.joins}
+        names = self._joined(statement, [join for join in asked.source.joins if join.table in joined])
+        parts = self._of_views(aggregation, groups, known, self._relations.types(asked.kinds), names)
         return self._merged(aggregation, parts, known) if parts else None
 
     def _of_views(
-        self, aggregation: Aggregation, groups: Sequence[Part], kinds: Kinds, base: rewriting.Types
+        self,
+        aggregation: Aggregation,
+        groups: Sequence[Part],
+        kinds: Kinds,
+        base: rewriting.Types,
+        names: Mapping[str, str],
     ) -> list[str]:
         if not self._ansi:
             rewriting.refuse_without_ansi(aggregation, kinds.parts)
         found = (
-            rewriting.of_view(self._relations, aggregation, part, kinds.parts, base, ansi=self._ansi)
+            rewriting.of_view(self._relations, aggregation, part, kinds.parts, base, names, ansi=self._ansi)
             for part in groups
         )
         return [part for part in found if part is not None]
@@ -101,10 +109,16 @@ class Composer:
 
     def _names(self, statement: Statement, asked: Request, rows: DataFrame) -> dict[str, str]:
         """The relations that the query reads: the rows given, and what is joined to them."""
-        names = {asked.source.base: self._relations.name(rows)}
-        for join in asked.source.joins:
+        return {
+            asked.source.base: self._relations.name(rows),
+            **self._joined(statement, asked.source.joins),
+        }
+
+    def _joined(self, statement: Statement, joins: Iterable[Joined]) -> dict[str, str]:
+        """Joined tables as relations."""
+        names = {}
+        for join in joins:
             columns = self._cache.needed(join.table, statement, self._pinned)
-            names[join.table] = self._relations.name(
-                self._relations.base(join.table, columns, None, nulls=True)[0]
-            )
+            rows, _ = self._relations.base(join.table, columns, None, nulls=True)
+            names[join.table] = self._relations.name(rows)
         return names

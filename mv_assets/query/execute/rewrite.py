@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mv_assets.query.execute.relations import Relations, Stored, cast
 from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
-from mv_assets.query.match.matches import Match
+from mv_assets.query.match.matches import ROWS, Match, own_columns
 from mv_assets.query.match.request import Request
 from mv_assets.query.route.assignment import Part
 from mv_assets.spark.read.files import as_text, quoted
@@ -45,10 +45,14 @@ def of_view(
     part: Part,
     schema: StructType,
     base: Types,
+    names: Mapping[str, str],
     *,
     ansi: bool,
 ) -> str | None:
-    """A view's rows as partial aggregates in the types of the base's; None if it has no rows."""
+    """A view's rows as partial aggregates in the types of the base's; None if it has no rows.
+
+    `names` are the relations of what is joined.
+    """
     match = part.match
     rows = _stored(relations, part)
     if rows is None:
@@ -58,12 +62,14 @@ def of_view(
     columns = [*_named(KEY, match.keys), *_named(EXTRA, match.extras), *_named(PART, match.values)]
     where = _where([each.sql("spark") for each in match.filters])
 
-    def reading(source: str) -> str:
-        # Without an alias, Spark would take WHERE for one if a column in parentheses follows.
-        return f"SELECT {', '.join(columns) or '1'} FROM {source} AS _mv_rows{where}"
+    def reading(source: str, joined: Mapping[str, str]) -> str:
+        joins = "".join(f" {join.reading(joined[join.table])}" for join in match.joins)
+        return f"SELECT {', '.join(columns) or '1'} FROM {source} AS {ROWS}{joins}{where}"
 
-    text = reading(f"`{relations.name(rows.frame)}`")
-    own = relations.schema(text, (reading(""), rows.schema.simpleString()))
+    text = reading(f"`{relations.name(rows.frame)}`", names)
+    kinds = {name: base[name].simpleString() for name in sorted(base)} if match.joins else {}
+    alike = reading("", dict.fromkeys(names, "")), f"{rows.schema.simpleString()} {kinds or ''}"
+    own = relations.schema(text, alike)
     return _in_types(text, own, schema, _of_plain_columns(aggregation))
 
 
@@ -77,7 +83,7 @@ def _refuse_rounded(stored: StructType, match: Match, base: Types, *, ansi: bool
     computed = {column for name, column in match.view_columns.columns.items() if name not in base}
     whole = (*match.keys, *match.extras, *match.values)
     inner = (*match.filters, *(each for each in whole if not isinstance(each, exp.Column)))
-    for column in (column.name for each in inner for column in each.find_all(exp.Column)):
+    for column in (column.name for each in inner for column in own_columns(each)):
         if column in computed and isinstance(kinds.get(column), rounded):
             raise NotPlain(f"its {column} is rounded to {kinds[column].simpleString()}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -10,6 +11,7 @@ from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.implication import Known, unproved
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
+from mv_assets.query.match.shape import Joined
 from mv_assets.query.match.truncation import stays_over, time_inside
 from mv_assets.query.match.view_columns import ViewColumns
 from mv_assets.refusal import Refusal
@@ -17,14 +19,19 @@ from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.spark_sql.grain import nested
 
+# What the view's rows are called, beside what they are joined with.
+ROWS = "_mv_rows"
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A view in place of its base: all expressions are over the view's columns."""
+    """A view in place of its base: all expressions are over its columns, and those of what is joined."""
 
     view_columns: ViewColumns
     # Of single rows: the view's columns by those of the base that they hold.
     rows: tuple[tuple[str, str], ...] | None
+    # Of groups: what the query joins and the view does not.
+    joins: tuple[Joined, ...] = ()
     filters: tuple[exp.Expr, ...] = ()
     keys: tuple[exp.Expr, ...] = ()
     extras: tuple[exp.Expr, ...] = ()
@@ -36,8 +43,14 @@ class Match:
         read = {self.view_columns.time.column}
         if self.rows is not None:
             return read | {column for _, column in self.rows}
-        parts = (*self.filters, *self.keys, *self.extras, *self.values)
-        return read | {column.name for part in parts for column in part.find_all(exp.Column)}
+        joined = (join.on for join in self.joins if join.on is not None)
+        parts = (*self.filters, *self.keys, *self.extras, *self.values, *joined)
+        return read | {column.name for part in parts for column in own_columns(part)}
+
+
+def own_columns(expression: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of the view in an expression of a match."""
+    return (column for column in expression.find_all(exp.Column) if column.table == ROWS)
 
 
 def match(asked: Request, view_columns: ViewColumns) -> Match:
@@ -51,15 +64,12 @@ def match(asked: Request, view_columns: ViewColumns) -> Match:
         raise NotPlain(f"it keeps only rows with {condition.sql('spark')}")
     if view_columns.values is None:
         return _single_rows(asked, view_columns)
-    if asked.source.spelled != view_columns.source.spelled:
-        joined = ", ".join(join.table for join in view_columns.source.joins)
-        with_ = f"; it joins {joined}" if joined and not asked.source.joins else ""
-        raise NotPlain(f"its rows do not come from the same FROM{with_}")
+    further = asked.source.beyond(view_columns.source)
     if isinstance(asked.aggregation, Refusal):
         raise NotPlain(f"it keeps no single rows, and {asked.aggregation}")
     if asked.opaque is not None:
         raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
-    return _groups(asked, asked.aggregation, view_columns)
+    return _groups(asked, asked.aggregation, view_columns, further)
 
 
 def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
@@ -82,14 +92,18 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
     )
 
 
-def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns) -> Match:
-    over = _Over(view_columns, asked.time)
-    _refuse_unlike_keys(asked, aggregation)
+def _groups(
+    asked: Request, aggregation: Aggregation, view_columns: ViewColumns, further: Sequence[Joined]
+) -> Match:
+    """Groups of rows. The rows of a group are joined alike, so the group can be joined in their place."""
+    over = _Over(view_columns, asked.time, frozenset(join.table for join in further))
+    _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
     kept = Known(view_columns.conditions.values(), asked.kinds)
     filters = [each for each in asked.filters if not kept.proves(each)]
     return Match(
         view_columns,
         None,
+        tuple(over.join(asked, join) for join in further),
         tuple(map(over.expression, filters)),
         tuple(map(over.expression, aggregation.keys)),
         tuple(map(over.expression, aggregation.extras)),
@@ -97,10 +111,21 @@ def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns)
     )
 
 
-def _refuse_unlike_keys(asked: Request, aggregation: Aggregation) -> None:
+def _joined_by(asked: Request, join: Joined) -> list[exp.Expr]:
+    """The conditions of a join."""
+    if join.on is not None:
+        return [join.on]
+    sides = [
+        [exp.column(name, table=table, quoted=True) for table in (asked.source.base, join.table)]
+        for name in join.using
+    ]
+    return [exp.EQ(this=left, expression=right) for left, right in sides]
+
+
+def _refuse_unlike_keys(asked: Request, aggregation: Aggregation, joined: Sequence[exp.Expr]) -> None:
     """Values that are one key may still differ: minus zero is zero, and collated strings are alike."""
     of_parts = [each for p in aggregation.partials for each in (p.argument, p.condition) if each is not None]
-    for expression in (*asked.filters, *aggregation.keys, *aggregation.extras, *of_parts):
+    for expression in (*asked.filters, *aggregation.keys, *aggregation.extras, *of_parts, *joined):
         for column in written_out(expression):
             kind = asked.kinds.get(spelled(column))
             # Arrays and structs may have them inside.
@@ -113,11 +138,17 @@ def _refuse_unlike_keys(asked: Request, aggregation: Aggregation) -> None:
 
 
 class _Over:
-    """Expressions over base rows as ones over the view's."""
+    """Expressions over base rows as ones over the view's; the columns of some tables stay what they are."""
 
-    def __init__(self, view_columns: ViewColumns, time: TimeOf) -> None:
+    def __init__(self, view_columns: ViewColumns, time: TimeOf, joined: frozenset[str]) -> None:
         self._view_columns = view_columns
         self._time = time
+        self._joined = joined
+
+    def join(self, asked: Request, join: Joined) -> Joined:
+        """A join to the view's rows."""
+        conditions = [self.expression(each) for each in _joined_by(asked, join)]
+        return replace(join, using=(), on=exp.and_(*conditions, copy=False) if conditions else None)
 
     def expression(self, node: exp.Expr) -> exp.Expr:
         return replaced(node, self._replace)
@@ -130,6 +161,8 @@ class _Over:
         if grain is not None and self._time.is_time(time_inside(node)):
             return self._of_time(node, grain)
         if isinstance(node, exp.Column):
+            if node.table in self._joined:
+                return node.copy()
             raise NotPlain(f"it has no key {node.name}")
         return None
 
@@ -181,4 +214,4 @@ class _Over:
 
 
 def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
+    return exp.column(exp.to_identifier(name, quoted=True), table=ROWS)

@@ -27,6 +27,12 @@ class Joined:
     using: tuple[str, ...]
     on: exp.Expr | None
 
+    def equalities(self, base: str) -> frozenset[str]:
+        """What it joins by, in one spelling; the left side of USING is the base's column."""
+        if self.on is None:
+            return frozenset(_equality(f"{base}.{name}", f"{self.table}.{name}") for name in self.using)
+        return frozenset(map(_spelled_condition, flat(self.on)))
+
     def reading(self, relation: str) -> str:
         """As SQL that reads another relation in the table's place."""
         words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
@@ -42,9 +48,22 @@ class From:
     base: str
     joins: tuple[Joined, ...] = ()
 
-    @property
-    def spelled(self) -> str:
-        return repr((self.base, [(j.table, j.side, j.using, j.on and spelled(j.on)) for j in self.joins]))
+    def beyond(self, other: From) -> tuple[Joined, ...]:
+        """What is joined here and not there, where all that is joined there is joined here, too.
+
+        In whatever order: what the others join by does not speak of these.
+
+        Raises:
+            NotPlain: the rows do not come from the same tables.
+
+        """
+        if self.base != other.base:
+            raise NotPlain("its rows do not come from the same table")
+        own = {(join.table, join.side, join.equalities(self.base)): join for join in self.joins}
+        theirs = {(join.table, join.side, join.equalities(self.base)): join for join in other.joins}
+        for join in (join for key, join in theirs.items() if key not in own):
+            raise NotPlain(f"it joins {join.table}, and the query does not, or not so")
+        return tuple(join for key, join in own.items() if key not in theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +130,27 @@ def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
 def conjuncts(select: exp.Select) -> list[exp.Expr]:
     """The conditions that a row has to meet, all of them."""
     where = select.args.get("where")
-    return [] if where is None else _flat(where.this)
+    return [] if where is None else flat(where.this)
 
 
-def _flat(condition: exp.Expr) -> list[exp.Expr]:
+def flat(condition: exp.Expr) -> list[exp.Expr]:
+    """The conditions that one is made of by AND."""
     match condition:
         case exp.Paren():
-            return _flat(condition.this)
+            return flat(condition.this)
         case exp.And():
-            return [*_flat(condition.this), *_flat(condition.expression)]
+            return [*flat(condition.this), *flat(condition.expression)]
     return [condition]
+
+
+def _spelled_condition(condition: exp.Expr) -> str:
+    if isinstance(condition, exp.EQ):
+        return _equality(spelled(condition.this), spelled(condition.expression))
+    return spelled(condition)
+
+
+def _equality(one: str, other: str) -> str:
+    return " = ".join(sorted((one, other)))
 
 
 def shape_of(
