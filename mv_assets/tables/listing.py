@@ -77,7 +77,7 @@ class RowDeletes:
 class Rewrite:
     """Files that the table replaced by others with the same rows, by its own word.
 
-    All of them, each as it was then: with the checksum that covers what was deleted of it, and its range. Files
+    All of them, each as it was then: its range, and the checksum that covers what was deleted of it. Files
     without rows in time are in neither; a rewrite of which a file's range is not known must not be told.
     """
 

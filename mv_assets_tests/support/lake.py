@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ from mv_assets.state.model import (
     Outcome,
     PartitionRow,
     SecondLook,
+    Segment,
     Snapshot,
     Staged,
     State,
 )
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
+from mv_assets.tables.listing import Listing, OnRead, Rewrite, Table, TableVersion, unnoticed
 from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets_tests.support.harness import Clock
@@ -62,6 +65,33 @@ def view(name: str = "v", **given: Any) -> MaterializedView:
     return MaterializedView.model_validate({"name": name, **defaults, **given})
 
 
+@dataclass(frozen=True)
+class RewritingTable:
+    """A Parquet folder that says, as a table format does, which files were replaced without a change of rows."""
+
+    table: Table
+    rewrites: list[Rewrite]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.table, name)
+
+    def current(self) -> RewritingVersion:
+        return RewritingVersion(self.table.current(), tuple(self.rewrites))
+
+
+@dataclass(frozen=True)
+class RewritingVersion:
+    found: TableVersion
+    rewrites: tuple[Rewrite, ...]
+
+    @property
+    def version(self) -> str:
+        return self.found.version
+
+    def listing(self, on_read: OnRead = unnoticed) -> Listing:
+        return replace(self.found.listing(on_read), rewrites=self.rewrites)
+
+
 @dataclass
 class Lake:
     """One deployment over `events` and other tables. All files are old by its clock."""
@@ -80,6 +110,8 @@ class Lake:
 
     def __post_init__(self) -> None:
         self.manager = PartitionManager(self.store, clock=self.clock, who="test")
+        # What each table tells of; a test may have it forget.
+        self.rewrites: defaultdict[str, list[Rewrite]] = defaultdict(list)
         for name in ("events", *self.further, *self.dimensions):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.declare(*self.views)
@@ -98,7 +130,7 @@ class Lake:
         )
         self.catalog: Catalog = prepare(Draft("test", self.project, folder=self.code), schemas=False)
         self.tables = {
-            name: open_table(table, self.store.database, self.clock)
+            name: RewritingTable(open_table(table, self.store.database, self.clock), self.rewrites[name])
             for name, table in self.catalog.tables.items()
         }
 
@@ -116,6 +148,29 @@ class Lake:
         """A file of its own for each day."""
         for number in numbers:
             self.write(f"day-{number}.parquet", through(number), number, table)
+
+    def compact(self, names: Sequence[str], *into: str, table: str = "events") -> None:
+        """Put the rows of files into others, in the order of their times, and have the table say so."""
+        folder = self.folder / table
+        rows = pa.concat_tables([pq.read_table(folder / name) for name in names])
+        if "at" in rows.column_names:
+            rows = rows.sort_by("at")
+        each = -(-len(rows) // len(into))
+        self.replace(names, {name: rows.slice(at * each, each) for at, name in enumerate(into)}, table)
+
+    def replace(self, names: Sequence[str], by: Mapping[str, pa.Table], table: str = "events") -> None:
+        """Put other files in the place of some, and have the table say that their rows are the same."""
+        before = self._segments(table)
+        for name in names:
+            self.remove(name, table)
+        for name, rows in by.items():
+            pq.write_table(rows, self.folder / table / name)
+        after = self._segments(table)
+        told = Rewrite(tuple(before[name] for name in names), tuple(after[name] for name in by))
+        self.rewrites[table].append(told)
+
+    def _segments(self, table: str) -> dict[str, Segment]:
+        return {each.name: each for each in self.tables[table].current().listing().segments()}
 
     def remove(self, name: str, table: str = "events") -> bytes:
         path = self.folder / table / name

@@ -11,7 +11,7 @@ import pytest
 
 from mv_assets.observe import consistency
 from mv_assets.observe.difference import difference
-from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Ending, Recorded, ViewInputs
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.state import change, model, rules
 from mv_assets.state.model import (
@@ -379,7 +379,7 @@ def _marks_without_window(patch: pytest.MonkeyPatch) -> None:
     right = consistency._marks
 
     def wrong(
-        snapshot: Snapshot, inputs: ViewInputs, found: Sequence[BucketInputs], recorded: consistency.Recorded
+        snapshot: Snapshot, inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
     ) -> Iterator[tuple[int, Mark]]:
         now = {each.bucket: inputs.segments(each) for each in found}
         for bucket, mark in right(snapshot, inputs, found, recorded):

@@ -209,8 +209,7 @@ class World:
         inputs, seen = self.inputs(base, definition), self.seen(base, definition)
         if self.freezes:
             recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in self.memory.rows}
-            frozen = {b: inputs.with_recorded(seen[b], found) for b, found in recorded.items()}
-            seen = {**seen, **frozen}
+            seen = inputs.with_recorded(seen, recorded)
         return {bucket: each.current for bucket, each in seen.items()}
 
     def segments(self, base: Base, definition: str, bucket: int) -> tuple[Segment, ...]:
@@ -235,10 +234,12 @@ class World:
 
     def look(self, base: Base, definition: str, snapshot: Snapshot, *, closes: bool = True) -> Look:
         seen, as_of = self.seen(base, definition, closes=closes), snapshot.header.version
-        found = consistency.differing(snapshot, seen.values(), as_of, freezes=self.freezes)
+        inputs = self.inputs(base, definition, closes=closes)
+        found = consistency.differing(
+            snapshot, seen.values(), as_of, freezes=self.freezes, rewritten=inputs.rewritten
+        )
         wanted = consistency.needs_recorded(snapshot, found)
         recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in wanted}
-        inputs = self.inputs(base, definition, closes=closes)
         return consistency.look(snapshot, as_of, inputs, found, recorded, self.clock)
 
     def second_look(self, listed: Base, again: Base, definition: str, attempt: Attempt) -> SecondLook:
@@ -322,7 +323,13 @@ def _inputs(attempt: Attempt) -> Hashable:
 
 
 def _look_key(look: Look, memory: Memory) -> Hashable:
-    return (look.source_end, look.closed, memory.place(look.map_version), tuple(look.marks.items()))
+    return (
+        look.source_end,
+        look.closed,
+        memory.place(look.map_version),
+        tuple(look.marks.items()),
+        tuple(look.follows.items()),
+    )
 
 
 class Once(Retry):
