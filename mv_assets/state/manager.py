@@ -125,7 +125,7 @@ class PartitionManager:
         return []
 
     def look(self, view: Declaration, look: Look) -> list[int]:
-        """Record a complete look: what it saw of rows and of the source's end in one write, and that it was made.
+        """Record a complete look: all that it changes in one write, and that it was made.
 
         Returns the buckets that it marked.
         """

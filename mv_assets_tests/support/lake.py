@@ -67,7 +67,7 @@ def view(name: str = "v", **given: Any) -> MaterializedView:
 
 @dataclass(frozen=True)
 class RewritingTable:
-    """A Parquet folder that says, as a table format does, which files were replaced without a change of rows."""
+    """A Parquet folder that says, as table formats do, which files were replaced without a change of rows."""
 
     table: Table
     rewrites: list[Rewrite]
@@ -130,9 +130,11 @@ class Lake:
         )
         self.catalog: Catalog = prepare(Draft("test", self.project, folder=self.code), schemas=False)
         self.tables = {
-            name: RewritingTable(open_table(table, self.store.database, self.clock), self.rewrites[name])
+            name: open_table(table, self.store.database, self.clock)
             for name, table in self.catalog.tables.items()
         }
+        for name in self.rewrites:
+            self.tables[name] = RewritingTable(self.tables[name], self.rewrites[name])
 
     def write(self, name: str, times: Iterable[datetime], value: int = 0, table: str = "events") -> Path:
         """Write a file anew, as a writer that replaces it."""
@@ -167,6 +169,8 @@ class Lake:
             pq.write_table(rows, self.folder / table / name)
         after = self._segments(table)
         told = Rewrite(tuple(before[name] for name in names), tuple(after[name] for name in by))
+        if table not in self.rewrites:
+            self.tables[table] = RewritingTable(self.tables[table], self.rewrites[table])
         self.rewrites[table].append(told)
 
     def _segments(self, table: str) -> dict[str, Segment]:
