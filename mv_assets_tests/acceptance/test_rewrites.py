@@ -16,7 +16,6 @@ from mv_assets.state.errors import Fenced
 from mv_assets.state.model import Operation, Outcome, PartitionRow, Segment
 from mv_assets_tests.support.lake import Lake, day, observation_of, operations_of, through, view
 from mv_assets_tests.support.memory_table import DAY
-from mv_assets_tests.support.spark_lake import SparkLake
 
 Lakes = Callable[..., Lake]
 DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
@@ -387,8 +386,6 @@ def test_rows_of_an_attempt_on_rewritten_files_are_followed_where_they_were_comm
     [work] = planner.plan(observed).work
     made.compact([*FILES, "late.parquet"], "all.parquet")
     now = {b: seen.current for b, seen in observation_of(made.dry()).buckets.items()}
-    if isinstance(made, SparkLake):
-        return
     assert made.compute(observed, work, lambda: now) == {1: Outcome.COMMITTED_STALE}
     assert made.planned() == []
     assert made.states(0, 1, 2, 3) == "VVVV"

@@ -58,7 +58,9 @@ class JoinedDeployment(Deployment):
 
     def _listing(self, files: Files, table: str) -> Listing:
         own = of_table(files, table)
-        return listed(table, own, str(sorted(own.items(), key=lambda file: file[0])), self.clock())
+        told = tuple(rewrite for of, rewrite in self.table.rewrites if of == table)
+        version = str(sorted(own.items(), key=lambda file: file[0]))
+        return listed(table, own, version, self.clock(), rewrites=told)
 
 
 def _seen(inputs: ViewInputs, bucket: int) -> BucketInputs:
