@@ -58,9 +58,14 @@ def _check_data(world: World, row: PartitionRow, inputs: Inputs) -> None:
     if content is None:
         raise Violation(f"1: bucket {day} names a commit that nobody made")
     recorded = naive.recorded(world, bucket)
-    if (naive.fingerprints(world, recorded), content.definition) != (inputs.windows, inputs.definition):
+    if (naive.fingerprints(world.windows, recorded), content.definition) != (
+        inputs.windows,
+        inputs.definition,
+    ):
         raise Violation(f"1: bucket {day} holds {content}, its row records {inputs}")
-    if naive.rows(world, content.data, bucket) != naive.rows(world, recorded, bucket):
+    contents = dict(world.base.contents)
+    held, told = (naive.rows(world.windows, each, bucket, contents) for each in (content.data, recorded))
+    if held != told:
         raise Violation(f"1: bucket {day} holds the rows of {content}, and records {recorded}")
     if row.generation is not None:
         _check_generation(world, row.generation, f"bucket {day}")

@@ -10,7 +10,16 @@ from mv_assets.state.model import Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation.world import DIMENSION, Base, Data, World, named
-from mv_assets_tests.support.memory_table import BASE, DAY, Files, of_table, overlapping, rows_in, segments
+from mv_assets_tests.support.memory_table import (
+    BASE,
+    DAY,
+    Contents,
+    Files,
+    of_table,
+    overlapping,
+    rows_in,
+    segments,
+)
 
 
 def inputs(world: World, base: Base, definition: str, bucket: int) -> Inputs:
@@ -43,18 +52,17 @@ def recorded(world: World, bucket: int) -> Data:
     return tuple((named(each.source, each.name), each.crc) for each in world.memory.segments[bucket])
 
 
-def fingerprints(world: World, data: Data) -> tuple[Fingerprint, ...]:
+def fingerprints(windows: Sequence[Window], data: Data) -> tuple[Fingerprint, ...]:
     """The fingerprint of files of each table."""
     return tuple(
         fingerprint(Segment(name.rpartition("/")[2], crc, 0, 0) for name, crc in _of(window, data))
-        for window in world.windows
+        for window in windows
     )
 
 
-def rows(world: World, data: Data, bucket: int) -> list[list[object]]:
+def rows(windows: Sequence[Window], data: Data, bucket: int, contents: Contents) -> list[list[object]]:
     """The rows that files of each table have in the window of a bucket."""
-    contents = dict(world.base.contents)
-    return [rows_in(_of(window, data), *_bounds(window, bucket), contents) for window in world.windows]
+    return [rows_in(_of(window, data), *_bounds(window, bucket), contents) for window in windows]
 
 
 def _of(window: Window, data: Data) -> Data:
