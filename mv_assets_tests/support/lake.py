@@ -7,7 +7,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,9 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
-from mv_assets.tables.listing import Listing, OnRead, Rewrite, Table, TableVersion, unnoticed
+from mv_assets.tables.listing import Listing, OnRead, Rewrite, Table, unnoticed
 from mv_assets.tables.open import open_table
+from mv_assets.tables.parquet.table import ParquetFiles, ParquetTableVersion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.memory_table import DAY
@@ -65,31 +66,30 @@ def view(name: str = "v", **given: Any) -> MaterializedView:
     return MaterializedView.model_validate({"name": name, **defaults, **given})
 
 
-@dataclass(frozen=True)
-class RewritingTable:
+@dataclass(frozen=True, slots=True)
+class RewritingTable(ParquetFiles):
     """A Parquet folder that says, as table formats do, which files were replaced without a change of rows."""
 
-    table: Table
-    rewrites: list[Rewrite]
+    rewrites: list[Rewrite] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.table, name)
+    @staticmethod
+    def of(table: Table, rewrites: list[Rewrite]) -> RewritingTable:
+        assert isinstance(table, ParquetFiles)
+        known = {each.name: getattr(table, each.name) for each in fields(ParquetFiles)}
+        return RewritingTable(**known, rewrites=rewrites)
 
     def current(self) -> RewritingVersion:
-        return RewritingVersion(self.table.current(), tuple(self.rewrites))
+        found = ParquetFiles.current(self)
+        known = {each.name: getattr(found, each.name) for each in fields(found)}
+        return RewritingVersion(**known, rewrites=tuple(self.rewrites))
 
 
-@dataclass(frozen=True)
-class RewritingVersion:
-    found: TableVersion
-    rewrites: tuple[Rewrite, ...]
-
-    @property
-    def version(self) -> str:
-        return self.found.version
+@dataclass(frozen=True, slots=True)
+class RewritingVersion(ParquetTableVersion):
+    rewrites: tuple[Rewrite, ...] = ()
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
-        return replace(self.found.listing(on_read), rewrites=self.rewrites)
+        return replace(ParquetTableVersion.listing(self, on_read), rewrites=self.rewrites)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Lake:
             for name, table in self.catalog.tables.items()
         }
         for name in self.rewrites:
-            self.tables[name] = RewritingTable(self.tables[name], self.rewrites[name])
+            self.tables[name] = RewritingTable.of(self.tables[name], self.rewrites[name])
 
     def write(self, name: str, times: Iterable[datetime], value: int = 0, table: str = "events") -> Path:
         """Write a file anew, as a writer that replaces it."""
@@ -170,7 +170,7 @@ class Lake:
         after = self._segments(table)
         told = Rewrite(tuple(before[name] for name in names), tuple(after[name] for name in by))
         if table not in self.rewrites:
-            self.tables[table] = RewritingTable(self.tables[table], self.rewrites[table])
+            self.tables[table] = RewritingTable.of(self.tables[table], self.rewrites[table])
         self.rewrites[table].append(told)
 
     def _segments(self, table: str) -> dict[str, Segment]:
