@@ -10,14 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from mv_assets.config import MaterializedView
+from mv_assets.maintain.audit import audit
 from mv_assets.observe import additions
 from mv_assets.plan import planner
+from mv_assets.query.route.pinned import Pinned
 from mv_assets.state.errors import Fenced
-from mv_assets.state.model import Operation, Outcome, PartitionRow, Segment
+from mv_assets.state.model import Operation, Outcome, PartitionRow, Segment, Snapshot
 from mv_assets_tests.support.lake import Lake, day, observation_of, operations_of, through, view
 from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.support.queried_lake import ZONES, QueriedLakes
+from mv_assets_tests.support.spark_lake import SparkLake
 
 Lakes = Callable[..., Lake]
+SparkLakes = Callable[..., SparkLake]
 DAILY = "SELECT date_trunc('day', hour) AS day, sum(n) AS n FROM v GROUP BY ALL"
 ROLLING = "SELECT :bucket_start AS day, count(*) AS n FROM events"
 PAID = """
@@ -412,3 +417,51 @@ def test_a_range_that_is_told_too_narrow_is_computed_again(filled: Lake) -> None
     narrow = (Segment("all.parquet", told.added[0].crc, 0, DAY - 1),)
     filled.rewrites["events"][:] = [replace(told, added=narrow)]
     assert filled.planned() == [("OVERWRITE", [1, 2, 3])]
+
+
+def test_a_strict_query_takes_rewritten_buckets_from_the_view_before_anybody_looked(
+    queried_lake: QueriedLakes,
+) -> None:
+    made = queried_lake(filled=3)
+    made.lake.compact(FILES[:2], "both.parquet")
+    made.declared()
+    assert made.right(ZONES, "v: 3 + 0").served.files_from_base == 0
+    made.day(1, "late.parquet", seed=1)
+    made.right(ZONES, "v: 2 + 1")
+    made.lake.rewrites["events"].clear()
+    made.right(ZONES, "v: 1 + 2")
+
+
+def test_a_query_that_reads_an_older_map_does_not_take_a_peers_record_for_its_own(
+    queried_lake: QueriedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = queried_lake(filled=3)
+    made.lake.compact(FILES[:2], "both.parquet")
+    made.day(1, "late.parquet", seed=1)
+    made.declared()
+    old, read = made.lake.snapshot(), Pinned.snapshot
+
+    def pinned(self: Pinned, name: str) -> Snapshot | None:
+        read(self, name)
+        return old
+
+    made.lake.converge()
+    assert made.lake.states(0, 1, 2) == "VVV"
+    monkeypatch.setattr(Pinned, "snapshot", pinned)
+    # Day 0 has followed as well; what is recorded of it is not what the older map has.
+    made.right(ZONES, "v: 1 + 2")
+
+
+def test_an_audit_finds_a_rewrite_whose_rows_are_not_the_same(spark_lake: SparkLakes) -> None:
+    made = spark_lake()
+    made.days(0, 1, 2, 3)
+    made.converge()
+    rows = pq.read_table(made.folder / "events" / "day-1.parquet")
+    made.replace(["day-1.parquet"], {"less.parquet": rows.slice(1)})
+    made.look()
+    assert made.states(0, 1, 2, 3) == "VVVV"
+    verdicts = {each.bucket // DAY: each for each in audit(made.open(), made.catalog.view("v"), None)}
+    assert [number for number, each in verdicts.items() if each.wrong] == [1]
+    assert (made.states(0, 1, 2, 3), row_of(made, 1).forced) == ("VSVV", True)
+    made.converge()
+    assert made.states(0, 1, 2, 3) == "VVVV"
