@@ -227,6 +227,7 @@ class Project:
 
     def explain(self, view: str, bucket: str) -> Explanation:
         """Why a bucket is what it is: its files then and now, its last events and errors."""
+        from mv_assets.observe.difference import difference
         from mv_assets.observe.observation import Observation
         from mv_assets.plan import planner
         from mv_assets.reports.explanation import Explanation
@@ -242,13 +243,16 @@ class Project:
         store = self._existing_store()
         known = store if store is not None and view in store.views() else None
         recorded = () if known is None else known.recorded(view, [start]).get(start, ())
+        followed = observed.view_inputs.follow(observed.buckets, {start: recorded}).get(start)
+        there = recorded if followed is None else followed.segments
         changes = [] if known is None else known.events(view, start, 1, only_changes=True)
         return Explanation(
             observed.view,
             observed.snapshot,
             start,
             recorded,
-            _change(observed, start, recorded),
+            difference(recorded, there),
+            _change(observed, start, there),
             () if known is None else tuple(known.events(view, start, _MOST_EVENTS)),
             changes[0].at if changes else None,
             planner.plan(observed),

@@ -6,23 +6,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.observe.difference import difference, reason
-from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Recorded, ViewInputs
+from mv_assets.observe.rewrites import Followed
 from mv_assets.state import rules
-from mv_assets.state.model import Look, Mark, Segment, Snapshot, State
+from mv_assets.state.model import Follow, Look, Mark, PartitionRow, Snapshot, State
 
+_SAME_ROWS = "rewritten files, same rows by the table's word"
 # As many broken files as a person would read of.
 _MOST_BROKEN = 50
-Recorded = Mapping[int, Sequence[Segment]]
 
 
 def differing(
-    snapshot: Snapshot, seen: Iterable[BucketInputs], as_of: int, *, freezes: bool = False
+    snapshot: Snapshot,
+    seen: Iterable[BucketInputs],
+    as_of: int,
+    *,
+    freezes: bool = False,
+    rewritten: bool = False,
 ) -> list[BucketInputs]:
     """Buckets whose rows don't record what is there now. Level-triggered: all of them, each time.
 
     Rows written after the map's version `as_of`, which was read before the tables, may know of more than
     this look; the next one compares them. A bucket that is frozen, or STALE in a view that freezes, is always
-    among the buckets found: only its recorded segments tell whether it thaws or freezes.
+    among the buckets found: only its recorded segments tell whether it thaws or freezes. So is one that is
+    STALE where tables have `rewritten` files: what it was computed from may be in other files now.
     """
     header, rows = snapshot.header, snapshot.rows
     found = []
@@ -32,9 +39,14 @@ def differing(
             continue
         stale = freezes and rules.effective_state(row, header) is State.STALE
         frozen = row is not None and row.frozen
-        if frozen or stale or rules.differs(row, header, each.bucket, each.current):
+        follows = rewritten and rules.may_follow(row, header) and _other_inputs(row, each)
+        if frozen or stale or follows or rules.differs(row, header, each.bucket, each.current):
             found.append(each)
     return found
+
+
+def _other_inputs(row: PartitionRow | None, seen: BucketInputs) -> bool:
+    return row is not None and seen.current.inputs is not None and row.inputs != seen.current.inputs
 
 
 def needs_recorded(snapshot: Snapshot, found: Sequence[BucketInputs]) -> list[int]:
@@ -57,8 +69,11 @@ def look(
     recorded: Recorded,
     now: int,
 ) -> Look:
-    """The look as the manager writes it: the marks with their reasons, and how far the source reaches."""
+    """The look as the manager writes it: what follows, what is marked and why, how far the source reaches."""
     header = snapshot.header
+    follows = dict(_follows(snapshot, view_inputs, found, recorded))
+    snapshot = _followed(snapshot, follows)
+    recorded = {**recorded, **{b: each.segments for b, each in follows.items() if each.segments is not None}}
     marks = dict(_marks(snapshot, view_inputs, found, recorded))
     ending, recheck = view_inputs.ending(now), view_inputs.recheck_at(now)
     if ending.source_end is not None and view_inputs.unplaced:
@@ -77,6 +92,7 @@ def look(
         at=now,
         source_end=ending.source_end,
         marks=marks,
+        follows=follows,
         recheck_at=recheck,
         broken=broken,
         first_vacant=first_vacant,
@@ -89,7 +105,7 @@ def look(
 def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
     """The map as the manager would leave it after this look; for plans that write nothing."""
     header = snapshot.header
-    rows = dict(snapshot.rows)
+    rows = dict(_followed(snapshot, look.follows).rows)
     for bucket, mark in look.marks.items():
         row = rules.mark(rows.get(bucket), header, bucket, mark)
         if row is not None:
@@ -98,6 +114,14 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
     above = (rows[bucket] for bucket in sorted(rows) if bucket >= header.watermark)
     record = rules.recorded(snapshot.look, look, look.map_version)
     return replace(snapshot, header=rules.climb(header, above), rows=rows, look=record)
+
+
+def _followed(snapshot: Snapshot, follows: Mapping[int, Follow]) -> Snapshot:
+    """The map once records have gone over to the files that replaced those recorded."""
+    found = {b: rules.follow(snapshot.rows.get(b), snapshot.header, each) for b, each in follows.items()}
+    return replace(
+        snapshot, rows={**snapshot.rows, **{b: row for b, row in found.items() if row is not None}}
+    )
 
 
 def _first_vacant_at_rest(snapshot: Snapshot) -> int | None:
@@ -141,12 +165,33 @@ def _vacant(snapshot: Snapshot) -> int:
     return vacant
 
 
+def _follows(
+    snapshot: Snapshot, view_inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
+) -> Iterator[tuple[int, Follow]]:
+    """Records that can go over to other files, or to a dimension's other files, by the tables' own word."""
+    if not view_inputs.rewritten:
+        return
+    seen = {each.bucket: each for each in found if each.current.inputs is not None}
+    followed = view_inputs.follow(seen, recorded)
+    for bucket, each in seen.items():
+        row, before, after = snapshot.rows.get(bucket), recorded.get(bucket), followed.get(bucket, Followed())
+        if row is None or row.inputs is None or not rules.may_follow(row, snapshot.header):
+            continue
+        inputs = view_inputs.carried(row.inputs, before, after)
+        if inputs != row.inputs:
+            segments = after.segments if inputs.windows != row.inputs.windows else None
+            why = f"{_SAME_ROWS}: {reason(row, inputs, difference(before or (), after.segments))}"
+            yield bucket, Follow(row.inputs, inputs, segments, why, matches=inputs == each.current.inputs)
+
+
 def _marks(
     snapshot: Snapshot, view_inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
 ) -> Iterator[tuple[int, Mark]]:
-    for each in found:
-        row, before = snapshot.rows.get(each.bucket), recorded.get(each.bucket, ())
-        seen = view_inputs.with_recorded(each, before) if view_inputs.view.freezes else each
+    buckets = {each.bucket: each for each in found}
+    if view_inputs.view.freezes:
+        buckets = view_inputs.with_recorded(buckets, recorded)
+    for seen in buckets.values():
+        row, before = snapshot.rows.get(seen.bucket), recorded.get(seen.bucket, ())
         inputs = seen.current.inputs
         if inputs is not None and rules.differs(row, snapshot.header, seen.bucket, seen.current):
             why = reason(row, inputs, difference(before, view_inputs.segments(seen)))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from mv_assets.observe import rewrites
+from mv_assets.observe.rewrites import Followed, Step
 from mv_assets.state import rules
 from mv_assets.state.model import SCHEMA_OF, CurrentInputs, Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.reach import next_end, source_end, sweep
 from mv_assets.views.view import View, Window
+
+# The segments that buckets were computed from.
+Recorded = Mapping[int, Sequence[Segment]]
 
 _HOLDS = "; which buckets its rows belong to is not known, so the watermark stays: restore it, or delete it"
 
@@ -177,22 +184,62 @@ class ViewInputs:
         found = sorted(self.broken(), key=lambda each: (each[0], each[1].name))
         return [(file, f"{table}: {file}{'' if file.ranged else _HOLDS}") for table, file in found]
 
-    def with_recorded(self, seen: BucketInputs, recorded: Sequence[Segment]) -> BucketInputs:
+    @property
+    def rewritten(self) -> bool:
+        """Whether a table says that it replaced files by others with the same rows."""
+        return any(listed.rewrites for listed in (*self.listings, *self.dimensions.values()))
+
+    def follow(self, seen: Mapping[int, BucketInputs], recorded: Recorded) -> dict[int, Followed]:
+        """What buckets were computed from, in the files in which the tables say that it is now."""
+        known = {bucket: segments for bucket, segments in recorded.items() if bucket in seen}
+        found = dict.fromkeys(known, Followed())
+        for place, window in enumerate(self._windows):
+            told = dict(self._rewrites(place, known))
+            for bucket, segments in known.items():
+                source = window.table if place else None
+                mine = [segment for segment in segments if segment.source == source]
+                now = map(self.listings[place].segment, seen[bucket].reached[place])
+                steps = told.get(bucket, ())
+                files = [
+                    replace(each, source=source) for each in rewrites.followed(mine, now, steps).values()
+                ]
+                parts = self._missing(place, files, steps) if self.view.freezes else Followed(tuple(files))
+                found[bucket] = Followed(*map(operator.add, found[bucket], parts))
+        return found
+
+    def carried(self, recorded: Inputs, segments: Sequence[Segment] | None, followed: Followed) -> Inputs:
+        """Recorded inputs, with what the tables say to be the same rows in place of what was rewritten.
+
+        `segments` are those that were found recorded; if these inputs are not of them, they are a peer's, and
+        nothing follows.
+        """
+        ours = segments is not None and _windows(recorded, segments) == recorded.windows
+        base, *further = _windows(recorded, followed.segments) if ours else recorded.windows
+        others = dict(self._others)
+        return Inputs(
+            base,
+            recorded.definition,
+            tuple(
+                (name, others[name] if name in others and found in self._earlier.get(name, ()) else found)
+                for name, found in recorded.dimensions
+            ),
+            tuple((name, found) for (name, _), found in zip(recorded.further, further, strict=True)),
+        )
+
+    def with_recorded(self, seen: Mapping[int, BucketInputs], recorded: Recorded) -> dict[int, BucketInputs]:
         """For a view that freezes: which recorded segments are gone, and whether the rest is equal.
 
-        A file that moved out of the bucket is not gone: it was changed.
+        A file that moved out of the bucket is not gone: it was changed. Nor is one that was rewritten.
         """
-        inputs = seen.current.inputs
-        if inputs is None:
-            return seen
-        missing, equal = list[str](), True
-        for window, listed, now in zip(self._windows, self._listed, inputs.windows, strict=True):
-            source = None if window is self._windows[0] else window.table
-            mine = [segment for segment in recorded if segment.source == source]
-            missing += sorted(segment.name for segment in mine if segment.name not in listed)
-            equal &= fingerprint(segment for segment in mine if segment.name in listed) == now
-        current = replace(seen.current, missing=tuple(missing), rest_equal=bool(missing) and equal)
-        return replace(seen, current=current)
+        found = dict(seen)
+        for bucket, followed in self.follow(seen, recorded).items():
+            current = seen[bucket].current
+            if current.inputs is not None:
+                rest = _windows(current.inputs, followed.listed) == current.inputs.windows
+                gone = followed.missing
+                current = replace(current, missing=gone, rest_equal=bool(gone) and rest)
+                found[bucket] = replace(seen[bucket], current=current)
+        return found
 
     def changed(self, seen: BucketInputs, now: int) -> list[int]:
         """When the files of a bucket's windows last changed, by our clock."""
@@ -206,6 +253,22 @@ class ViewInputs:
         """When files of the dimensions changed, as far as that is not longer ago."""
         times = {t + listed.behind(now) for listed in self.dimensions.values() for t in listed.changed}
         return tuple(time for time in times if time > now - within)
+
+    @cached_property
+    def _earlier(self) -> dict[str, frozenset[Fingerprint]]:
+        """Of dimensions, what their fingerprints were before their files were rewritten."""
+        return {name: rewrites.earlier(listed) for name, listed in self.dimensions.items()}
+
+    def _rewrites(self, place: int, wanted: Collection[int]) -> Iterator[tuple[int, Sequence[Step]]]:
+        listing, window, buckets = self.listings[place], self._windows[place], self.view.buckets
+        if not listing.rewrites or not wanted:
+            return iter(())
+        return rewrites.steps(listing, buckets, window, wanted, min(wanted), buckets.next(max(wanted)))
+
+    def _missing(self, place: int, files: Sequence[Segment], steps: Sequence[Step]) -> Followed:
+        listed = self._listed[place]
+        gone = rewrites.missing((file.name for file in files), listed, steps)
+        return Followed(tuple(files), tuple(file for file in files if file.name in listed), tuple(gone))
 
     def _closed(self) -> int | None:
         """The end of the bucket that the clock has closed, if that matters to what is waited for."""
@@ -240,6 +303,12 @@ class ViewInputs:
             schema = _schema(listed, mentioned)
             if schema is not None:
                 yield f"{SCHEMA_OF}{listed.table}", schema
+
+
+def _windows(inputs: Inputs, segments: Sequence[Segment]) -> tuple[Fingerprint, ...]:
+    """The fingerprints that windows of these inputs' tables have, if they hold just these segments."""
+    sources = (None, *(name for name, _ in inputs.further))
+    return tuple(fingerprint(each for each in segments if each.source == source) for source in sources)
 
 
 def version_of(versions: Sequence[str], dimensions: Mapping[str, str]) -> str:

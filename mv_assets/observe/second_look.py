@@ -41,8 +41,7 @@ class SecondLooks:
             found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
         if self._view.freezes:
             # A peer may have committed since, from files that are gone: so look which of them are missing.
-            recorded = self._store.recorded(self._view.name, found)
-            found = {b: now.with_recorded(each, recorded.get(b, ())) for b, each in found.items()}
+            found = now.with_recorded(found, self._store.recorded(self._view.name, found))
         changed = {} if now is self._before else dict(self._changed(now, seen))
         return SecondLook({bucket: each.current for bucket, each in found.items()}, changed)
 

@@ -127,7 +127,9 @@ class Watch:
         seen: Mapping[int, BucketInputs],
         now: int,
     ) -> Snapshot:
-        found = consistency.differing(snapshot, seen.values(), as_of, freezes=view.freezes)
+        found = consistency.differing(
+            snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
+        )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
         look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now)
         return self._maps.look(view.declaration, snapshot, look)
@@ -139,8 +141,7 @@ class Watch:
         header = snapshot.header
         stale = [b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE]
         recorded = self._maps.recorded(view.name, stale)
-        known = {b: view_inputs.with_recorded(seen[b], recorded.get(b, ())) for b in stale if b in seen}
-        return {**seen, **known}
+        return view_inputs.with_recorded(seen, recorded)
 
     def _additions(
         self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, seen: Mapping[int, BucketInputs]
@@ -149,9 +150,11 @@ class Watch:
         if view.merging is None or getattr(table, "reader", "files") != "files":
             return {}
         recorded = self._maps.recorded(view.name, merging.candidates(snapshot, seen, view_inputs.base))
+        # Of a map that is only imagined, what is recorded has not followed.
+        followed = view_inputs.follow(seen, recorded)
         found = {
-            bucket: merging.addition(snapshot.rows[bucket], seen[bucket], segments, view_inputs.base)
-            for bucket, segments in recorded.items()
+            bucket: merging.addition(snapshot.rows[bucket], seen[bucket], each.segments, view_inputs.base)
+            for bucket, each in followed.items()
         }
         return {bucket: each for bucket, each in found.items() if each is not None}
 

@@ -29,6 +29,8 @@ class Explanation(Shown):
     snapshot: Snapshot
     bucket: int
     recorded: tuple[Segment, ...]
+    # What of that the table has put into other files, with the same rows by its word; and what else changed.
+    rewritten: Difference
     change: Difference
     events: tuple[Event, ...]
     # When it last changed its state.
@@ -91,6 +93,7 @@ def _json(found: Explanation) -> dict[str, Any]:
         "since": None if found.since is None else iso(found.since),
         "reason": found.reason,
         "segments": [_segment(segment, base) for segment in found.recorded],
+        "rewritten": str(found.rewritten) or None,
         "added": [_segment(segment, base) for segment in found.change.added],
         "changed": [_segment(segment, base) for segment in found.change.changed],
         "removed": [_segment(segment, base) for segment in found.change.removed],
@@ -138,6 +141,8 @@ def _lines(out: Console, found: Explanation) -> Iterator[str]:
     if row is not None and row.refreshed_at is not None:
         made_of, rows = show.count(len(found.recorded), found.made_of), show.count(row.rows, "row")
         yield f"  computed {iso(row.refreshed_at)} from {made_of}: {rows}, {show.size(row.bytes)}"
+    if found.rewritten != Difference():
+        yield f"  rewritten files, same rows by the table's word: {show.plain(str(found.rewritten))}"
     yield from _segment_lines("added", "green", found.change.added)
     yield from _segment_lines("changed", "yellow", found.change.changed)
     yield from _segment_lines("removed", "red", found.change.removed)

@@ -47,8 +47,8 @@ class Change:
     # Rows as they were read, None where there was none; and those to be written.
     found: Mapping[int, PartitionRow | None] = field(default_factory=dict)
     rows: Mapping[int, PartitionRow] = field(default_factory=dict)
-    # What the rows' data was computed from, where it is data that is written.
-    segments: Mapping[int, tuple[Segment, ...]] | None = None
+    # What the data of rows was computed from, where that is written too.
+    segments: Mapping[int, tuple[Segment, ...]] = field(default_factory=dict)
     # All rows and attempts go, and with them every generation.
     drops_rows: bool = False
     # The definition of `after` is one that the view never had.
@@ -108,7 +108,9 @@ def write(tx: MapWriter, change: Change, now: int, who: str) -> Change:
     if change.drops_rows:
         tx.delete_rows()
         tx.mark_all_dead(change.version)
-    tx.put_rows(change.found, change.rows.values(), change.segments)
+    rows = change.rows.items()
+    tx.put_rows(change.found, [row for bucket, row in rows if bucket not in change.segments])
+    tx.put_rows(change.found, [row for bucket, row in rows if bucket in change.segments], change.segments)
     _turn_over(tx, change)
     tx.put_events(_lines(change, now, who))
     if change.before is None:
@@ -157,14 +159,16 @@ def _lines(change: Change, now: int, who: str) -> Iterator[Event]:
 
 
 def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:
-    """The name that follows from what changed: a data commit, a mark, a freeze or its end."""
+    """The name that follows from what changed: a data commit, a mark, a freeze or its end, or only files."""
     if after.content == after.token and after.operation is not None:
         return after.operation
     if after.forced_at == after.token:
         return Operation.FORCE
-    if before is None or before.state is not after.state:
+    if before is None or (before.state, after.state) == (State.VALID, State.STALE):
         return Operation.MARK
-    return Operation.FREEZE if after.frozen else Operation.THAW
+    if (before.state, before.frozen) == (after.state, not after.frozen):
+        return Operation.FREEZE if after.frozen else Operation.THAW
+    return Operation.FOLLOW
 
 
 def _put_header(tx: MapWriter, before: Header, change: Change) -> Header:

@@ -125,24 +125,41 @@ class PartitionManager:
         return []
 
     def look(self, view: Declaration, look: Look) -> list[int]:
-        """Record a complete look: its marks and the source's end in one write, and that it was made."""
+        """Record a complete look: all that it changes in one write, and that it was made.
+
+        Returns the buckets that it marked.
+        """
 
         def decide(tx: MapWriter) -> Change:
             before = rules.own(tx.known_header(), view)
             after = rules.see_source(before, look.source_end, look.closed)
-            found = tx.rows(look.marks)
+            found = tx.rows(sorted(look.marks.keys() | look.follows.keys()))
             # Rows that others wrote since this look read the map are not covered by it: they may know more.
             newer = {bucket for bucket, row in found.items() if row.token > look.map_version}
+            follows = {b: each for b, each in look.follows.items() if b not in newer}
             marks = {bucket: mark for bucket, mark in look.marks.items() if bucket not in newer}
-            marked = _changed({b: rules.mark(found.get(b), before, b, mark) for b, mark in marks.items()})
+            followed = _changed({b: rules.follow(found.get(b), before, each) for b, each in follows.items()})
+            known = found | followed
+            marked = _changed({b: rules.mark(known.get(b), before, b, mark) for b, mark in marks.items()})
+            rows = followed | marked
             moved = after.source_end != before.source_end
             why = "the source's end moved" if moved else "the bucket that the source ends in was closed"
-            line = None if marked else Line(Operation.LOOK, why)
-            change = Change(before, after, found=found, rows=marked, line=line)
+            change = Change(
+                before,
+                after,
+                found=found,
+                rows=rows,
+                segments={b: kept for b in followed if (kept := follows[b].segments) is not None},
+                why={bucket: follows[bucket].why for bucket in followed if bucket not in marked},
+                line=None if rows else Line(Operation.LOOK, why),
+                # What is VALID again needs no attempt.
+                attempts=dict.fromkeys(b for b in followed if follows[b].matches),
+            )
             covers = change.version if before.version == look.map_version else look.map_version
             return replace(change, look=rules.recorded(tx.look(), look, covers))
 
-        return list(self._write(view.view, "look", decide).rows)
+        written = self._write(view.view, "look", decide).rows
+        return [bucket for bucket in look.marks if bucket in written]
 
     def force(
         self, view: Declaration, buckets: Iterable[int] | None, reason: str, *, extend: bool = False

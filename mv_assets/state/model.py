@@ -41,6 +41,7 @@ class Operation(StrEnum):
     LOOK = "LOOK"
     MARK = "MARK"
     FORCE = "FORCE"
+    FOLLOW = "FOLLOW"
     FREEZE = "FREEZE"
     THAW = "THAW"
     APPEND = "APPEND"
@@ -230,6 +231,21 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """A bucket whose files were replaced by others with the same rows, by the table's own word.
+
+    A row that records `recorded` might as well record `inputs`, and `segments` if other files are among them.
+    `matches` if those are what is there now.
+    """
+
+    recorded: Inputs
+    inputs: Inputs
+    segments: tuple[Segment, ...] | None
+    why: str
+    matches: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """One complete listing, compared with the map at `map_version`.
 
@@ -242,6 +258,8 @@ class Look:
     at: int
     source_end: int | None
     marks: Mapping[int, Mark] = field(default_factory=dict)
+    # Before the marks: a bucket that is marked may have followed as well.
+    follows: Mapping[int, Follow] = field(default_factory=dict)
     recheck_at: int | None = None
     # Files that can't be used, each with its reason.
     broken: tuple[str, ...] = ()

@@ -29,13 +29,15 @@ class JoinedDeployment(Deployment):
     def current(self, bucket: int) -> CurrentInputs:
         inputs = self._inputs(self.table.files)
         seen, recorded = _seen(inputs, bucket), self._recorded(bucket)
-        return (seen if recorded is None else inputs.with_recorded(seen, recorded)).current
+        if recorded is not None:
+            seen = inputs.with_recorded({bucket: seen}, {bucket: recorded})[bucket]
+        return seen.current
 
     def look(self, days: Iterable[int] | None = None) -> list[int]:
         snapshot, inputs = self.map(), self._inputs(self.table.files)
         buckets = self.covered(snapshot) if days is None else [day * DAY for day in days]
         seen, as_of = [_seen(inputs, bucket) for bucket in buckets], snapshot.header.version
-        found = consistency.differing(snapshot, seen, as_of, freezes=self.freezes)
+        found = consistency.differing(snapshot, seen, as_of, freezes=self.freezes, rewritten=inputs.rewritten)
         recorded = self.store.recorded(self.name, consistency.needs_recorded(snapshot, found))
         look = consistency.look(snapshot, as_of, inputs, found, recorded, self.clock())
         return [bucket // DAY for bucket in self.manager.look(self.declaration, look)]
@@ -56,7 +58,9 @@ class JoinedDeployment(Deployment):
 
     def _listing(self, files: Files, table: str) -> Listing:
         own = of_table(files, table)
-        return listed(table, own, str(sorted(own.items(), key=lambda file: file[0])), self.clock())
+        told = tuple(rewrite for of, rewrite in self.table.rewrites if of == table)
+        version = str(sorted(own.items(), key=lambda file: file[0]))
+        return listed(table, own, version, self.clock(), rewrites=told)
 
 
 def _seen(inputs: ViewInputs, bucket: int) -> BucketInputs:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,16 @@ from mv_assets.state.model import (
     Outcome,
     PartitionRow,
     SecondLook,
+    Segment,
     Snapshot,
     Staged,
     State,
 )
 from mv_assets.state.rules import Due
 from mv_assets.state.store import Store
+from mv_assets.tables.listing import Listing, OnRead, Rewrite, Table, unnoticed
 from mv_assets.tables.open import open_table
+from mv_assets.tables.parquet.table import ParquetFiles, ParquetTableVersion
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.memory_table import DAY
@@ -62,6 +66,32 @@ def view(name: str = "v", **given: Any) -> MaterializedView:
     return MaterializedView.model_validate({"name": name, **defaults, **given})
 
 
+@dataclass(frozen=True, slots=True)
+class RewritingTable(ParquetFiles):
+    """A Parquet folder that says, as table formats do, which files were replaced without a change of rows."""
+
+    rewrites: list[Rewrite] = field(default_factory=list)
+
+    @staticmethod
+    def of(table: Table, rewrites: list[Rewrite]) -> RewritingTable:
+        assert isinstance(table, ParquetFiles)
+        known = {each.name: getattr(table, each.name) for each in fields(ParquetFiles)}
+        return RewritingTable(**known, rewrites=rewrites)
+
+    def current(self) -> RewritingVersion:
+        found = ParquetFiles.current(self)
+        known = {each.name: getattr(found, each.name) for each in fields(found)}
+        return RewritingVersion(**known, rewrites=tuple(self.rewrites))
+
+
+@dataclass(frozen=True, slots=True)
+class RewritingVersion(ParquetTableVersion):
+    rewrites: tuple[Rewrite, ...] = ()
+
+    def listing(self, on_read: OnRead = unnoticed) -> Listing:
+        return replace(ParquetTableVersion.listing(self, on_read), rewrites=self.rewrites)
+
+
 @dataclass
 class Lake:
     """One deployment over `events` and other tables. All files are old by its clock."""
@@ -80,6 +110,8 @@ class Lake:
 
     def __post_init__(self) -> None:
         self.manager = PartitionManager(self.store, clock=self.clock, who="test")
+        # What each table tells of; a test may have it forget.
+        self.rewrites: defaultdict[str, list[Rewrite]] = defaultdict(list)
         for name in ("events", *self.further, *self.dimensions):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.declare(*self.views)
@@ -101,6 +133,8 @@ class Lake:
             name: open_table(table, self.store.database, self.clock)
             for name, table in self.catalog.tables.items()
         }
+        for name in self.rewrites:
+            self.tables[name] = RewritingTable.of(self.tables[name], self.rewrites[name])
 
     def write(self, name: str, times: Iterable[datetime], value: int = 0, table: str = "events") -> Path:
         """Write a file anew, as a writer that replaces it."""
@@ -116,6 +150,31 @@ class Lake:
         """A file of its own for each day."""
         for number in numbers:
             self.write(f"day-{number}.parquet", through(number), number, table)
+
+    def compact(self, names: Sequence[str], *into: str, table: str = "events") -> None:
+        """Put the rows of files into others, in the order of their times, and have the table say so."""
+        folder = self.folder / table
+        rows = pa.concat_tables([pq.read_table(folder / name) for name in names])
+        if "at" in rows.column_names:
+            rows = rows.sort_by("at")
+        each = -(-len(rows) // len(into))
+        self.replace(names, {name: rows.slice(at * each, each) for at, name in enumerate(into)}, table)
+
+    def replace(self, names: Sequence[str], by: Mapping[str, pa.Table], table: str = "events") -> None:
+        """Put other files in the place of some, and have the table say that their rows are the same."""
+        before = self._segments(table)
+        for name in names:
+            self.remove(name, table)
+        for name, rows in by.items():
+            pq.write_table(rows, self.folder / table / name)
+        after = self._segments(table)
+        told = Rewrite(tuple(before[name] for name in names), tuple(after[name] for name in by))
+        if table not in self.rewrites:
+            self.tables[table] = RewritingTable.of(self.tables[table], self.rewrites[table])
+        self.rewrites[table].append(told)
+
+    def _segments(self, table: str) -> dict[str, Segment]:
+        return {each.name: each for each in self.tables[table].current().listing().segments()}
 
     def remove(self, name: str, table: str = "events") -> bytes:
         path = self.folder / table / name

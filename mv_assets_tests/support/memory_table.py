@@ -19,7 +19,8 @@ from mv_assets.state.model import (
     SecondLook,
     Segment,
 )
-from mv_assets.tables.fingerprint import fingerprint
+from mv_assets.tables.fingerprint import fingerprint, hashed
+from mv_assets.tables.listing import Rewrite
 
 DAY = 86_400_000
 
@@ -36,6 +37,49 @@ class File:
 
 Files = Mapping[str, File]
 BASE = "base"
+
+# Rows, by the file that first had them, its content and range; and which of them a compacted file holds.
+Rows = tuple[tuple[str, int, int, int], ...]
+Contents = Mapping[tuple[str, int], Rows]
+
+
+def rows_of(name: str, file: File, contents: Contents) -> Rows:
+    """What a file holds: of others, or what was written into it."""
+    return contents.get((name, file.crc), ((name, file.crc, file.start, file.end),))
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Files of one table in one: its name for the tests, what it holds, and what the table says of it."""
+
+    name: str
+    file: File
+    rows: Rows
+    told: Rewrite
+
+
+def compacted(files: Files, into: str, identity: int, contents: Contents) -> Compacted:
+    rows = tuple(sorted(row for name, file in files.items() for row in rows_of(name, file, contents)))
+    [table] = {name.rpartition("/")[0] for name in files}
+    ranges = [(file.start, file.end) for file in files.values()]
+    # Unlike any content that is written into a file.
+    crc = hashed(repr(rows))
+    made = File(crc, min(start for start, _ in ranges), max(end for _, end in ranges), identity)
+    told = Rewrite(tuple(segments(_own(files))), tuple(segments({into: made})))
+    return Compacted(f"{table}/{into}" if table else into, made, rows, told)
+
+
+def _own(files: Files) -> dict[str, File]:
+    return {name.rpartition("/")[2]: file for name, file in files.items()}
+
+
+def rows_in(data: Iterable[tuple[str, int]], start: int, end: int, contents: Contents) -> list[object]:
+    """The rows of files, by name and content, in `[start, end)`; of files that reach there."""
+    found: list[object] = []
+    for each in data:
+        held = contents.get(each)
+        found += [each] if held is None else [row[:2] for row in held if row[2] < end and row[3] >= start]
+    return sorted(found, key=repr)
 
 
 def segments(files: Files) -> list[Segment]:
@@ -100,6 +144,9 @@ class BaseTable:
 
     files: dict[str, File] = field(default_factory=dict)
     writes: int = 0
+    # What the tables tell of: the table, and files that it replaced by others with the same rows.
+    rewrites: list[tuple[str, Rewrite]] = field(default_factory=list)
+    contents: dict[tuple[str, int], Rows] = field(default_factory=dict)
 
     def put(self, name: str, crc: int, start: int, end: int) -> None:
         """Write a file, new or in place."""
@@ -109,6 +156,15 @@ class BaseTable:
     def day(self, name: str, crc: int, first: int, last: int | None = None) -> None:
         """A file that fills the days `first` to `last`."""
         self.put(name, crc, first * DAY, ((first if last is None else last) + 1) * DAY - 1)
+
+    def compact(self, *names: str) -> None:
+        """Put files of one table into one, and have the table say so."""
+        self.writes += 1
+        files = {name: self.files.pop(name) for name in names}
+        made = compacted(files, f"c{self.writes}", self.writes, self.contents)
+        self.files[made.name] = made.file
+        self.contents[made.name, made.file.crc] = made.rows
+        self.rewrites.append((made.name.rpartition("/")[0] or BASE, made.told))
 
     def remove(self, name: str) -> File:
         return self.files.pop(name)

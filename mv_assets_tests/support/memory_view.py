@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mv_assets.config import MaterializedView
 from mv_assets.config.models import BaseTable, FurtherTable
 from mv_assets.state.model import Declaration
-from mv_assets.tables.listing import Listing, OnRead, Pending, unnoticed
+from mv_assets.tables.listing import Listing, OnRead, Pending, Rewrite, unnoticed
 from mv_assets.views.admission import ViewSql
 from mv_assets.views.view import View, Window
 from mv_assets_tests.support.memory_table import Files, segments
@@ -39,9 +39,16 @@ def memory_view(
     return View(declared, _NO_SQL, declaration.definition)
 
 
-def listed(table: str, files: Files, version: str, at: int, pending: tuple[Pending, ...] = ()) -> Listing:
+def listed(
+    table: str,
+    files: Files,
+    version: str,
+    at: int,
+    pending: tuple[Pending, ...] = (),
+    rewrites: tuple[Rewrite, ...] = (),
+) -> Listing:
     """One complete listing of a table in memory."""
-    listing = Listing(table, version, at, pending=pending)
+    listing = Listing(table, version, at, pending=pending, rewrites=rewrites)
     for segment in segments(files):
         listing.add(segment, identity=files[segment.name].identity)
     return listing

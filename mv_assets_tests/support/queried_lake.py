@@ -242,18 +242,19 @@ class Leasing(OpenProject):
 class Counting(ParquetFiles):
     """A table that notes when it is listed."""
 
+    table: ParquetFiles | None = None
     queried_lake: QueriedLake | None = None
 
     @classmethod
     def of(cls, table: Table, queried_lake: QueriedLake) -> Counting:
         assert isinstance(table, ParquetFiles)
-        return cls(
-            **{each.name: getattr(table, each.name) for each in fields(table)}, queried_lake=queried_lake
-        )
+        known = {each.name: getattr(table, each.name) for each in fields(ParquetFiles)}
+        return cls(**known, table=table, queried_lake=queried_lake)
 
     def current(self) -> Any:
+        assert self.table is not None
         assert self.queried_lake is not None
-        return CountedVersion(super().current(), self.name, self.queried_lake)
+        return CountedVersion(self.table.current(), self.name, self.queried_lake)
 
 
 @dataclass(frozen=True)

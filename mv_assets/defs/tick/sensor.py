@@ -19,6 +19,7 @@ from mv_assets.defs.tick.claims import Claims, claims, unfinished
 from mv_assets.defs.tick.lost_runs import living
 from mv_assets.defs.tick.requests import MOST_RUNS, Asking, History, askings, chosen, request
 from mv_assets.errors import MvError, StateError, StillReading
+from mv_assets.observe import rewrites
 from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan
@@ -186,8 +187,12 @@ class _Tick:
         for name, listing in observation.view_inputs.dimensions.items():
             seen = events.observation(listing)
             version = (seen.tags or {})[events.DATA_VERSION]
-            if name not in self._deployment.produced_by and self._result.memory.observed.get(name) != version:
-                self._result.memory.observed[name] = version
+            known = self._result.memory.observed.get(name)
+            if name in self._deployment.produced_by or known == version:
+                continue
+            self._result.memory.observed[name] = version
+            # Rows that were only put into other files are, to Dagster, the same.
+            if known not in {events.version_of(found) for found in rewrites.earlier(listing)}:
                 self._result.events.append(seen)
         stale = list(health.stale(observation.snapshot))
         buckets = [*touched, *stale[-_MOST_OBSERVED:]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.present import Present
+from mv_assets.observe.rewrites import Followed
 from mv_assets.query.match.spans import BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.state import health, rules
@@ -107,22 +108,37 @@ class Eligibility:
             return rows
         view_inputs = present.inputs(view)
         fit: Rows = {}
+        other: dict[int, BucketInputs] = {}
         for seen in view_inputs.over(min(rows), view.buckets.next(max(rows))):
             row = rows.get(seen.bucket)
-            if row is None:
-                continue
-            same = seen.current.inputs == row.inputs and not seen.errors
-            if same or (frozen and view.freezes and self._only_lost_files(view_inputs, seen, row)):
+            if row is not None and seen.current.inputs == row.inputs and not seen.errors:
                 fit[seen.bucket] = row
+            elif row is not None and seen.current.inputs is not None:
+                other[seen.bucket] = seen
+        lost = frozen and view.freezes
+        if other and (lost or view_inputs.rewritten):
+            fit |= {b: rows[b] for b in self._alike(view_inputs, other, rows, lost=lost)}
         return fit
 
-    def _only_lost_files(self, view_inputs: ViewInputs, seen: BucketInputs, row: PartitionRow) -> bool:
-        """Whether files of the bucket have gone and nothing else has changed: a view that freezes stays."""
-        now, then = seen.current.inputs, row.inputs
-        if now is None or then is None or replace(now, base=then.base, further=then.further) != then:
-            return False
-        recorded = self._store.recorded(view_inputs.view.name, [seen.bucket]).get(seen.bucket, ())
-        return view_inputs.with_recorded(seen, recorded).current.rest_equal
+    def _alike(
+        self, view_inputs: ViewInputs, other: Mapping[int, BucketInputs], rows: Rows, *, lost: bool
+    ) -> Iterator[int]:
+        """Of buckets whose inputs differ, those whose rows are right all the same.
+
+        Their files were only rewritten, with the same rows; or, where that is asked for, some have gone and
+        nothing else has changed: a view that freezes stays.
+        """
+        recorded = self._store.recorded(view_inputs.view.name, other)
+        followed = view_inputs.follow(other, recorded)
+        frozen = view_inputs.with_recorded(other, recorded) if lost else other
+        for bucket, seen in other.items():
+            now, then = seen.current.inputs, rows[bucket].inputs
+            if now is None or then is None:
+                continue
+            carried = view_inputs.carried(then, recorded.get(bucket), followed.get(bucket, Followed()))
+            only_files = replace(now, base=carried.base, further=carried.further) == carried
+            if (carried == now and not seen.errors) or (only_files and frozen[bucket].current.rest_equal):
+                yield bucket
 
     def _unchanged(self, snapshot: Snapshot, version: str) -> bool:
         """Whether nothing at all has changed since a look compared everything."""

@@ -19,7 +19,17 @@ from mv_assets.state.rules.definitions import (
     start_view,
 )
 from mv_assets.state.rules.looks import closes_now, idle, oldest_waiting, recorded
-from mv_assets.state.rules.marks import brought_in, differs, fail, force, mark, repoint, revert
+from mv_assets.state.rules.marks import (
+    brought_in,
+    differs,
+    fail,
+    follow,
+    force,
+    mark,
+    may_follow,
+    repoint,
+    revert,
+)
 from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
 from mv_assets.state.rules.work import (
     ALIKE_MS,
@@ -59,12 +69,14 @@ __all__ = [
     "effective_state",
     "extend",
     "fail",
+    "follow",
     "force",
     "has_current_data",
     "idle",
     "in_force",
     "latest_end",
     "mark",
+    "may_follow",
     "next_version",
     "oldest_waiting",
     "own",

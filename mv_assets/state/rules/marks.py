@@ -1,11 +1,21 @@
-"""Transitions that bring no data: marks, freezes, failures, reverts and repoints of one row."""
+"""Transitions that bring no data: marks, freezes, follows, failures, reverts and repoints of one row."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from mv_assets.state.model import _SEAL, Attempt, Copied, CurrentInputs, Header, Mark, PartitionRow, State
-from mv_assets.state.rules.definitions import check_covered, effective_state
+from mv_assets.state.model import (
+    _SEAL,
+    Attempt,
+    Copied,
+    CurrentInputs,
+    Follow,
+    Header,
+    Mark,
+    PartitionRow,
+    State,
+)
+from mv_assets.state.rules.definitions import check_covered, effective_state, has_current_data
 
 
 def differs(row: PartitionRow | None, header: Header, bucket: int, current: CurrentInputs) -> bool:
@@ -31,6 +41,24 @@ def mark(row: PartitionRow | None, header: Header, bucket: int, event: Mark) -> 
         return None
     reason = event.reason if state is not row.state else row.reason
     return replace(row, state=state, frozen=frozen, reason=reason, token=header.version + 1, seal=_SEAL)
+
+
+def may_follow(row: PartitionRow | None, header: Header) -> bool:
+    """Whether a row has data that nobody distrusts, and that counts: a person asks for a new read."""
+    return row is not None and not row.forced and has_current_data(row, header)
+
+
+def follow(row: PartitionRow | None, header: Header, event: Follow) -> PartitionRow | None:
+    """FOLLOW: the record goes over to the files that replaced those recorded; the data is what it was.
+
+    STALE becomes VALID if that is what is there now, as in a REVERT.
+    """
+    if row is None or not may_follow(row, header) or row.inputs != event.recorded:
+        return None
+    known = replace(row, inputs=event.inputs, token=header.version + 1, seal=_SEAL)
+    return (
+        replace(known, state=State.VALID, reason=None, frozen=False, seal=_SEAL) if event.matches else known
+    )
 
 
 def brought_in(before: Header, after: Header) -> dict[int, PartitionRow]:

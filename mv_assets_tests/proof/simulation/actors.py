@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 
 from mv_assets.errors import Refused
 from mv_assets.state import rules
@@ -13,6 +14,7 @@ from mv_assets_tests.proof.simulation.invariants import check_outcomes, check_pl
 from mv_assets_tests.proof.simulation.world import (
     LIFETIME,
     VIEW,
+    Base,
     Collector,
     Content,
     Data,
@@ -295,12 +297,27 @@ def base_changes(world: World) -> Steps:
         if late not in dict(base.files) and late not in dict(base.removed):
             file = File(1, start, end, base.writes + 1)
             yield f"{late} arrives", world.evolve(base=base.put(late, file), budget=budget)
+    if world.budget.get("compact"):
+        for names in _together(base):
+            after = world.evolve(base=base.compacted(*names), budget=world.spend("compact"))
+            yield f"{' and '.join(names)} are compacted", after
+    if world.budget.get("forget") and base.rewrites:
+        told = replace(base, rewrites=())
+        yield "the table tells of no rewrite any more", world.evolve(base=told, budget=world.spend("forget"))
     if world.budget.get("dimension"):
         changed_base = replace(base, dimension=base.dimension % 2 + 1, writes=base.writes + 1)
         yield "a dimension changes", world.evolve(base=changed_base, budget=world.spend("dimension"))
     if world.budget.get("upstream"):
         flipped = replace(base, waiting=base.waiting ^ {0}, writes=base.writes + 1)
         yield "an upstream bucket flips", world.evolve(base=flipped, budget=world.spend("upstream"))
+
+
+def _together(base: Base) -> Iterator[tuple[str, ...]]:
+    """Files that may be put into one: any two of a table."""
+    names = [name for name, _ in base.files]
+    for one, other in combinations(names, 2):
+        if one.rpartition("/")[0] == other.rpartition("/")[0]:
+            yield one, other
 
 
 def people(world: World) -> Steps:

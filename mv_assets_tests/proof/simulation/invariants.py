@@ -57,9 +57,16 @@ def _check_data(world: World, row: PartitionRow, inputs: Inputs) -> None:
     content = world.contents.get((bucket, row.content))
     if content is None:
         raise Violation(f"1: bucket {day} names a commit that nobody made")
-    recorded = (inputs.base, *(found for _, found in inputs.further))
-    if (naive.read(world, content.data), content.definition) != (recorded, inputs.definition):
+    recorded = naive.recorded(world, bucket)
+    if (naive.fingerprints(world.windows, recorded), content.definition) != (
+        inputs.windows,
+        inputs.definition,
+    ):
         raise Violation(f"1: bucket {day} holds {content}, its row records {inputs}")
+    contents = dict(world.base.contents)
+    held, told = (naive.rows(world.windows, each, bucket, contents) for each in (content.data, recorded))
+    if held != told:
+        raise Violation(f"1: bucket {day} holds the rows of {content}, and records {recorded}")
     if row.generation is not None:
         _check_generation(world, row.generation, f"bucket {day}")
         if world.disk[row.generation][bucket] != content.data:
@@ -142,10 +149,14 @@ def _adopted(before: World, after: World) -> bool:
 
 
 def check_planned(world: World, listed: Base, due: Mapping[int, rules.Due]) -> None:
-    """Nothing is computed before all that it waits for is there."""
+    """Nothing is computed before all that it waits for is there, nor again if its rows are the same."""
     for bucket, operation in due.items():
         if operation is rules.Due.APPEND and not naive.reached(world, listed, bucket):
             raise Violation(f"4: bucket {bucket // DAY} is planned, though a table does not reach its end")
+        row = world.memory.rows.get(bucket)
+        again = operation is rules.Due.OVERWRITE and row is not None and row.inputs is not None
+        if again and world.only_compacted:
+            raise Violation(f"4: bucket {bucket // DAY} is computed again, though all its rows are the same")
         idle = operation in (rules.Due.NOTHING, rules.Due.WAIT)
         if not idle and naive.pending(world, listed, bucket):
             raise Violation(f"4: bucket {bucket // DAY} is planned, though an upstream one is pending")
@@ -200,6 +211,7 @@ def _round(world: World) -> World:
     header, rows = world.memory.snapshot().header, world.memory.rows
     current_inputs = world.current_inputs(base, view.definition)
     due = world.due(base, view.definition)
+    check_planned(world, base, due)
     engine.manager.revert(view, {b: current_inputs[b] for b, d in due.items() if d is rules.Due.REVERT})
     work = []
     for bucket, operation in due.items():

@@ -214,6 +214,22 @@ MODELS: dict[str, tuple[Form, Form]] = {
         lambda: joined((*_writers(1), Looker(1)), {"change": 2, "force": 1}, freezes=True, filled=True),
         lambda: joined((*_writers(2), Looker(2)), {"change": 3, "force": 1}, freezes=True, filled=True),
     ),
+    "a table that is only compacted": (
+        lambda: warm((*_writers(1), Looker(2)), {"compact": 2}, buckets=3),
+        lambda: warm((*_writers(2, 2), Looker(3), Looker(2)), {"compact": 2, "crash": 2}, buckets=3),
+    ),
+    "a table that is compacted": (
+        lambda: warm((*_writers(1), Looker(1)), {"change": 1, "compact": 1, "force": 1}),
+        lambda: warm((*_writers(2), Looker(2)), {"change": 3, "compact": 2, "force": 1, "forget": 1}),
+    ),
+    "a table that is compacted, freezing": (
+        lambda: warm((*_writers(1), Looker(1)), {"change": 1, "compact": 1, "forget": 1}, freezes=True),
+        lambda: warm((*_writers(2), Looker(2)), {"change": 3, "compact": 2, "forget": 1}, freezes=True),
+    ),
+    "two tables that are compacted, a window": (
+        lambda: joined((*_writers(1), Looker(1)), {"change": 1, "compact": 1}, filled=True),
+        lambda: joined((*_writers(2), Looker(2)), {"change": 2, "compact": 2}, filled=True),
+    ),
     "drops and whole-view marks": (
         lambda: warm((*_writers(2), Looker(1)), {"change": 1, "force view": 1, "drop": 1}),
         lambda: warm((*_writers(2, 1), Looker(1)), {"change": 1, "force view": 1, "drop": 1, "lost": 1}),
@@ -229,4 +245,11 @@ WHOLE: dict[str, Form] = {
         (*_writers(2), Writer("d2", 2, "down")), {"change": 1, "crash": 2, "adopt": 1, "declare": 0}
     ),
     "freezing": lambda: warm((*_writers(1), Looker(2)), {"change": 2, "force": 1}, freezes=True),
+    "a table that is compacted": lambda: warm(
+        (*_writers(1), Looker(1)), {"change": 2, "compact": 1, "force": 1}
+    ),
+    "a table that is compacted twice": lambda: warm((*_writers(1), Looker(1)), {"change": 2, "compact": 2}),
+    "a table that is compacted, freezing": lambda: warm(
+        (*_writers(1), Looker(1)), {"change": 2, "compact": 1, "forget": 1}, freezes=True
+    ),
 }

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mv_assets.observe import consistency
+from mv_assets.observe import consistency, rewrites
 from mv_assets.observe.difference import difference
-from mv_assets.observe.inputs import BucketInputs, Ending, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Ending, Recorded, ViewInputs
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.state import change, model, rules
 from mv_assets.state.model import (
@@ -20,6 +20,7 @@ from mv_assets.state.model import (
     CurrentInputs,
     Declaration,
     Fingerprint,
+    Follow,
     Generation,
     GenerationState,
     Header,
@@ -373,13 +374,69 @@ def _overlaps(segment: Segment, bucket: int, end: int) -> bool:
     return segment.start_ms < end and segment.end_ms >= bucket
 
 
+@mutant("followed without comparing")
+def _follows_anything(patch: pytest.MonkeyPatch) -> None:
+    """Whatever a rewrite reaches into is taken to have only been rewritten."""
+    right = consistency._follows
+
+    def wrong(
+        snapshot: Snapshot, inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
+    ) -> Iterator[tuple[int, Follow]]:
+        for each in found:
+            row, now = snapshot.rows.get(each.bucket), each.current.inputs
+            if inputs.rewritten and row is not None and row.inputs is not None and now is not None:
+                yield each.bucket, Follow(row.inputs, now, tuple(inputs.segments(each)), "", matches=True)
+        yield from right(snapshot, inputs, (), recorded)
+
+    patch.setattr(consistency, "_follows", wrong)
+
+
+@mutant("forced mark followed")
+def _forced_followed(patch: pytest.MonkeyPatch) -> None:
+    right = marks.follow
+
+    def wrong(row: PartitionRow | None, header: Header, event: Follow) -> PartitionRow | None:
+        return right(row and replace(row, forced=False, seal=_SEAL), header, event)
+
+    _everywhere(patch, "follow", wrong)
+    _everywhere(patch, "may_follow", lambda row, _header: row is not None and row.inputs is not None)
+
+
+@mutant("rewrite of files that changed since")
+def _rewritten_by_name(patch: pytest.MonkeyPatch) -> None:
+    """Files are told by their names alone."""
+    patch.setattr(rewrites, "_among", lambda some, files: some.keys() <= files.keys())
+
+
+@mutant("rewrite of which a part was read")
+def _half_rewritten(patch: pytest.MonkeyPatch) -> None:
+    """That one of its files was recorded is enough."""
+    right = rewrites.followed
+
+    def wrong(recorded: Iterable[Segment], now: Any, steps: Sequence[rewrites.Step]) -> rewrites.Files:
+        known = {segment.name: segment for segment in recorded}
+        cut = [
+            rewrites.Step({name: file for name, file in removed.items() if name in known}, added)
+            for removed, added in steps
+        ]
+        return right(known.values(), now, cut)
+
+    patch.setattr(rewrites, "followed", wrong)
+
+
+@mutant("rewritten files taken for gone")
+def _rewritten_gone(patch: pytest.MonkeyPatch) -> None:
+    right = rewrites.missing
+    patch.setattr(rewrites, "missing", lambda names, listed, _steps: right(names, listed, ()))
+
+
 @mutant("window ignored when marking")
 def _marks_without_window(patch: pytest.MonkeyPatch) -> None:
     """A file that came, changed or went marks the buckets that it overlaps, and no others."""
     right = consistency._marks
 
     def wrong(
-        snapshot: Snapshot, inputs: ViewInputs, found: Sequence[BucketInputs], recorded: consistency.Recorded
+        snapshot: Snapshot, inputs: ViewInputs, found: Sequence[BucketInputs], recorded: Recorded
     ) -> Iterator[tuple[int, Mark]]:
         now = {each.bucket: inputs.segments(each) for each in found}
         for bucket, mark in right(snapshot, inputs, found, recorded):

@@ -10,7 +10,16 @@ from mv_assets.state.model import Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation.world import DIMENSION, Base, Data, World, named
-from mv_assets_tests.support.memory_table import BASE, DAY, Files, of_table, overlapping, segments
+from mv_assets_tests.support.memory_table import (
+    BASE,
+    DAY,
+    Contents,
+    Files,
+    of_table,
+    overlapping,
+    rows_in,
+    segments,
+)
 
 
 def inputs(world: World, base: Base, definition: str, bucket: int) -> Inputs:
@@ -38,16 +47,26 @@ def _bounds(window: Window, bucket: int) -> tuple[int, int]:
     return bucket - window.before, bucket + DAY + window.after
 
 
-def read(world: World, data: Data) -> tuple[Fingerprint, ...]:
-    """The fingerprint of what was read of each table."""
+def recorded(world: World, bucket: int) -> Data:
+    """What a row says that its bucket was computed from."""
+    return tuple((named(each.source, each.name), each.crc) for each in world.memory.segments[bucket])
+
+
+def fingerprints(windows: Sequence[Window], data: Data) -> tuple[Fingerprint, ...]:
+    """The fingerprint of files of each table."""
     return tuple(
-        fingerprint(
-            Segment(name.rpartition("/")[2], crc, 0, 0)
-            for name, crc in data
-            if (name.rpartition("/")[0] or BASE) == window.table
-        )
-        for window in world.windows
+        fingerprint(Segment(name.rpartition("/")[2], crc, 0, 0) for name, crc in _of(window, data))
+        for window in windows
     )
+
+
+def rows(windows: Sequence[Window], data: Data, bucket: int, contents: Contents) -> list[list[object]]:
+    """The rows that files of each table have in the window of a bucket."""
+    return [rows_in(_of(window, data), *_bounds(window, bucket), contents) for window in windows]
+
+
+def _of(window: Window, data: Data) -> Data:
+    return tuple(each for each in data if (each[0].rpartition("/")[0] or BASE) == window.table)
 
 
 def pending(world: World, base: Base, bucket: int) -> bool:
@@ -58,9 +77,15 @@ def pending(world: World, base: Base, bucket: int) -> bool:
 
 def missing(world: World, base: Base, bucket: int) -> bool:
     """Whether a file that a bucket was computed from is gone, and the view keeps what is gone."""
-    there = dict(base.files)
+    there = dict(base.files).keys()
     recorded = world.memory.segments.get(bucket, ())
-    return world.freezes and any(named(each.source, each.name) not in there for each in recorded)
+    gone = {named(each.source, each.name) for each in recorded} - there
+    for table, told in base.rewrites:
+        old, new = ({named(table, each.name) for each in part} for part in (told.removed, told.added))
+        if gone & old:
+            # What was put into other files is where these are.
+            gone = (gone - old) | (new - there)
+    return world.freezes and bool(gone)
 
 
 def known_end(world: World, base: Base) -> int | None:

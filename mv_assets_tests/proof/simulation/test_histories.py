@@ -21,12 +21,13 @@ from hypothesis.stateful import (
 from mv_assets.errors import Refused
 from mv_assets.state import rules
 from mv_assets.state.errors import Fenced
-from mv_assets.state.model import Header, Inputs, Lease, State
+from mv_assets.state.model import Header, Lease, State
 from mv_assets.state.store import Store, schema
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation import naive
 from mv_assets_tests.proof.simulation.lockstep import LockstepStore
 from mv_assets_tests.proof.simulation.memory import Memory, MemoryStore
+from mv_assets_tests.proof.simulation.world import Data, named
 from mv_assets_tests.support.harness import Clock, Deployment, Work, view
 from mv_assets_tests.support.joined_deployment import JoinedDeployment
 from mv_assets_tests.support.memory_table import BASE, DAY, BaseTable
@@ -59,7 +60,7 @@ class History(RuleBasedStateMachine):
         self.under_way: list[tuple[Deployment, Work]] = []
         self.ended: list[tuple[Deployment, Work]] = []
         self.leases: list[Lease] = []
-        self.read: dict[tuple[int, int], Inputs] = {}
+        self.read: dict[tuple[int, int], tuple[str, Data]] = {}
         self.forced: dict[int, int] = {}
         self.began: dict[str, dict[int, int]] = {}
         self.watermarks: dict[tuple[str, int], int] = {}
@@ -80,6 +81,17 @@ class History(RuleBasedStateMachine):
     def file_is_removed(self, name: int) -> None:
         self.table.files.pop(self.names[name], None)
         self.table.writes += 1
+
+    @rule(first=NAMES, second=NAMES)
+    def files_are_compacted(self, first: int, second: int) -> None:
+        held = sorted(self.table.files)
+        names = {held[first % len(held)], held[second % len(held)]} if held else set()
+        if len({name.rpartition("/")[0] for name in names}) == 1:
+            self.table.compact(*sorted(names))
+
+    @rule()
+    def rewrites_are_forgotten(self) -> None:
+        self.table.rewrites.clear()
 
     @rule()
     def look(self) -> None:
@@ -122,10 +134,10 @@ class History(RuleBasedStateMachine):
             deployment.manager.abandon("v", work.attempt)
         for bucket, row in self.store.snapshot("v").rows.items():
             if row.content is not None and row.content not in before and bucket in work.attempt.buckets:
-                read = {n: replace(f, crc=now[n].crc) for n, f in work.listed.items() if n in now}
-                definition = deployment.declaration.definition
-                found = naive.windowed(read, self.windows, definition, bucket)
-                self.read[bucket, row.content] = found
+                read = deployment.read(work.listed, bucket)
+                names = [named(each.source, each.name) for each in read]
+                data = tuple((name, now[name].crc) for name in names if name in now)
+                self.read[bucket, row.content] = deployment.declaration.definition, data
 
     @precondition(lambda self: self.under_way)
     @rule(which=st.integers(0, 9), day=DAYS)
@@ -202,9 +214,19 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def rows_hold_what_they_record(self) -> None:
-        for bucket, row in self.store.snapshot("v").rows.items():
-            if row.inputs is not None and row.content is not None:
-                assert self.read[bucket, row.content] == row.inputs
+        rows = self.store.snapshot("v").rows
+        recorded = self.store.recorded("v", rows)
+        for bucket, row in rows.items():
+            if row.inputs is None or row.content is None:
+                continue
+            definition, data = self.read[bucket, row.content]
+            known = tuple((named(s.source, s.name), s.crc) for s in recorded[bucket])
+            assert definition == row.inputs.definition
+            assert naive.fingerprints(self.windows, known) == row.inputs.windows
+            held, told = (
+                naive.rows(self.windows, each, bucket, self.table.contents) for each in (data, known)
+            )
+            assert held == told
 
     @invariant()
     def named_generations_are_live(self) -> None:

@@ -25,10 +25,10 @@ from mv_assets.state.model import (
 )
 from mv_assets.state.registry import Registry
 from mv_assets.state.store.retry import Profile, Retry
-from mv_assets.tables.listing import ALWAYS, Listing, Pending
+from mv_assets.tables.listing import ALWAYS, Listing, Pending, Rewrite
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation.memory import Memory, MemoryStore
-from mv_assets_tests.support.memory_table import BASE, DAY, File, of_table
+from mv_assets_tests.support.memory_table import BASE, DAY, File, Rows, compacted, of_table
 from mv_assets_tests.support.memory_view import ListedTable, listed, memory_view
 
 VIEW = "v"
@@ -56,6 +56,10 @@ class Base:
     writes: int = 0
     dimension: int = 0
     waiting: frozenset[int] = frozenset()
+    # What the tables tell of: the table, and files that it replaced by others with the same rows.
+    rewrites: tuple[tuple[str, Rewrite], ...] = ()
+    # What files hold that were made of others.
+    contents: tuple[tuple[tuple[str, int], Rows], ...] = ()
 
     def put(self, name: str, file: File) -> Base:
         files = dict(self.files) | {name: file}
@@ -76,6 +80,21 @@ class Base:
         removed = dict(self.removed)
         file = removed.pop(name)
         return replace(self.put(name, file), removed=tuple(sorted(removed.items())))
+
+    def compacted(self, *names: str) -> Base:
+        """Files of one table are put into one, which says so; the old ones may be restored."""
+        files = dict(self.files)
+        held = {name: files[name] for name in names}
+        made = compacted(held, f"c{len(self.contents)}", self.writes + 1, dict(self.contents))
+        after = self
+        for name in names:
+            after = after.without(name)
+        return replace(
+            after.put(made.name, made.file),
+            rewrites=(*self.rewrites, (made.name.rpartition("/")[0] or BASE, made.told)),
+            contents=(*self.contents, ((made.name, made.file.crc), made.rows)),
+            writes=self.writes + 1,
+        )
 
     def of(self, table: str) -> dict[str, File]:
         """The files of one table, by the names that they have there."""
@@ -171,6 +190,11 @@ class World:
             setattr(other, name, changes[name] if name in changes else getattr(self, name))
         return other
 
+    @property
+    def only_compacted(self) -> bool:
+        """Whether nothing can happen to the tables but that their files are rewritten."""
+        return "compact" in self.budget and self.budget.keys() <= {"compact", "crash", "lost", "expire"}
+
     def spend(self, what: str) -> dict[str, int]:
         return self.budget | {what: self.budget[what] - 1}
 
@@ -209,8 +233,7 @@ class World:
         inputs, seen = self.inputs(base, definition), self.seen(base, definition)
         if self.freezes:
             recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in self.memory.rows}
-            frozen = {b: inputs.with_recorded(seen[b], found) for b, found in recorded.items()}
-            seen = {**seen, **frozen}
+            seen = inputs.with_recorded(seen, recorded)
         return {bucket: each.current for bucket, each in seen.items()}
 
     def segments(self, base: Base, definition: str, bucket: int) -> tuple[Segment, ...]:
@@ -235,10 +258,12 @@ class World:
 
     def look(self, base: Base, definition: str, snapshot: Snapshot, *, closes: bool = True) -> Look:
         seen, as_of = self.seen(base, definition, closes=closes), snapshot.header.version
-        found = consistency.differing(snapshot, seen.values(), as_of, freezes=self.freezes)
+        inputs = self.inputs(base, definition, closes=closes)
+        found = consistency.differing(
+            snapshot, seen.values(), as_of, freezes=self.freezes, rewritten=inputs.rewritten
+        )
         wanted = consistency.needs_recorded(snapshot, found)
         recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in wanted}
-        inputs = self.inputs(base, definition, closes=closes)
         return consistency.look(snapshot, as_of, inputs, found, recorded, self.clock)
 
     def second_look(self, listed: Base, again: Base, definition: str, attempt: Attempt) -> SecondLook:
@@ -261,8 +286,9 @@ class World:
         files = base.joined() if table == DIMENSION else base.of(table)
         waiting = sorted(base.waiting) if table == BASE else []
         pending = tuple(Pending(bucket, bucket + DAY, "upstream") for bucket in waiting)
-        state = (table, tuple(files.items()), pending)
-        return self.once(state, lambda: listed(table, files, str(hash(state)), NOW, pending))
+        told = tuple(rewrite for of, rewrite in base.rewrites if of == table)
+        state = (table, tuple(files.items()), pending, told)
+        return self.once(state, lambda: listed(table, files, str(hash(state)), NOW, pending, told))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         if key not in self.memo:
@@ -322,7 +348,13 @@ def _inputs(attempt: Attempt) -> Hashable:
 
 
 def _look_key(look: Look, memory: Memory) -> Hashable:
-    return (look.source_end, look.closed, memory.place(look.map_version), tuple(look.marks.items()))
+    return (
+        look.source_end,
+        look.closed,
+        memory.place(look.map_version),
+        tuple(look.marks.items()),
+        tuple(look.follows.items()),
+    )
 
 
 class Once(Retry):

@@ -72,6 +72,17 @@ def test_a_false_alarm_is_taken_back(dagster: Make) -> None:
     assert unsynced(made) == []
 
 
+def test_a_compaction_that_buckets_followed_is_no_news(dagster: Make) -> None:
+    made = dagster(view(), view("w", **on_top()))
+    made.settle()
+    before = made.materialized("v"), made.materialized("w")
+    made.lake.compact([f"day-{number}.parquet" for number in range(4)], "all.parquet")
+    made.lake.look()
+    assert made.settle() == []
+    assert (made.materialized("v"), made.materialized("w")) == before
+    assert unsynced(made) == unsynced(made, "w") == []
+
+
 def test_a_dimension_that_changes_and_changes_back(dagster: Make) -> None:
     joined = """
         SELECT date_trunc('hour', e.at) AS hour, count(*) AS n

@@ -225,7 +225,7 @@ def test_107_a_recorded_file_that_is_gone_is_missing_whichever_table_had_it(
         lost = data.draw(st.sets(st.tuples(names, st.sampled_from((None, *TABLES[1 : len(world.windows)])))))
         kept = [each for each in recorded if (each.name, each.source) not in lost]
         gone = [Segment(f"{name} of old", 1, 0, 0, source) for name, source in sorted(lost, key=repr)]
-        found = inputs.with_recorded(seen, [*kept, *gone]).current
+        found = inputs.with_recorded({seen.bucket: seen}, {seen.bucket: [*kept, *gone]})[seen.bucket].current
         if found.inputs is None:
             assert found.missing == ()
             continue
