@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -17,20 +14,10 @@ from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.parquet.footer import Unusable
 from mv_assets_tests.unit.tables.delta import log
+from mv_assets_tests.unit.tables.delta.library import deleted_by_library
 from mv_assets_tests.unit.tables.delta.rows import DAY, Make, only, ranges, rows
 
 ROWS = 70_000
-
-
-def by_library(root: Path) -> dict[str, list[int]]:
-    """Deleted rows by file, as the library says."""
-    table = DeltaTable(root)
-    found = {}
-    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
-        for uri, kept in zip(batch["filepath"].to_pylist(), batch["selection_vector"], strict=True):
-            name = unquote(uri).removeprefix(f"file://{root}/")
-            found[name] = pc.indices_nonzero(pc.invert(kept.values)).to_pylist()
-    return found
 
 
 def deleted(table: DeltaFiles, listing: Listing | None = None) -> dict[str, list[int]]:
@@ -80,7 +67,7 @@ def test_a_vector_deletes_what_the_library_says(
     }[kind]()
     log.with_vector(long, vector)
     name = only(table().current().listing())
-    assert deleted(table()) == {name: places} == by_library(long)
+    assert deleted(table()) == {name: places} == deleted_by_library(long)
 
 
 @pytest.mark.usefixtures("days")
@@ -95,7 +82,7 @@ def test_two_files_share_one_file_of_vectors(days: Path, table: Make) -> None:
     first, second = (file["path"] for file in log.actions(days, "add"))
     for path, vector in zip((first, second), log.vector_file(days, [1, 2], [0]), strict=True):
         log.with_vector(days, vector, path)
-    assert deleted(table()) == {first: [1, 2], second: [0]} == by_library(days)
+    assert deleted(table()) == {first: [1, 2], second: [0]} == deleted_by_library(days)
 
 
 def test_a_vector_is_part_of_the_checksum_and_taking_it_back_reverts_it(days: Path, table: Make) -> None:
@@ -156,7 +143,7 @@ def test_a_vector_survives_a_checkpoint_and_a_new_process(days: Path, table: Mak
     before = table(keep=False).current().listing()
     DeltaTable(days).create_checkpoint()
     assert table(keep=False).current().listing().details == before.details
-    assert deleted(table()) == by_library(days)
+    assert deleted(table()) == deleted_by_library(days)
 
 
 # What does not fit
@@ -228,7 +215,7 @@ def test_flips_in_an_inline_vector_end_as_with_the_library(days: Path, table: Ma
         except Unusable:
             refused += 1
         else:
-            assert found == by_library(days)[name]
+            assert found == deleted_by_library(days)[name]
             assert len(found) == 3
     assert refused > 6 * len(whole)
 
