@@ -23,8 +23,10 @@ def table(root: Path, tmp_path: Path) -> Iterator[Make]:
     """Makes the table, with its inventory in a state database that all of its makes share."""
     store = Store(f"sqlite:///{tmp_path}/state.db")
 
-    def make(time: TimeColumn | None = TS, *, keep: bool = True, **options: Any) -> DeltaFiles:
-        inventory = Inventory(store.database, "t", keep)
+    def make(
+        time: TimeColumn | None = TS, *, keep: bool = True, name_of_inventory: str = "t", **options: Any
+    ) -> DeltaFiles:
+        inventory = Inventory(store.database, name_of_inventory, keep)
         return DeltaFiles("t", str(root), time, inventory, lambda: NOW, 1_000, **options)
 
     yield make
