@@ -338,7 +338,7 @@ def test_bit_flips_in_a_checkpoint_end_in_an_error_or_in_a_listing(root: Path, t
     without_commits(root)
     (file,) = (root / "_delta_log").glob("*.checkpoint.parquet")
     whole, random_ = file.read_bytes(), random.Random(3)
-    outcomes = set()
+    outcomes: set[bool | str] = set()
     for at in random_.sample(range(len(whole)), 600):
         file.write_bytes(damaged(whole, at, random_.randrange(8)))
         try:

@@ -53,19 +53,20 @@ SETS = {
     "all": list(range(ROWS)),
 }
 
+KINDS: dict[str, Callable[[Path, list[int]], log.Action]] = {
+    "inline": lambda _, places: log.deletion_vector(*places),
+    "relative": lambda root, places: log.vector_file(root, places)[0],
+    "under a prefix": lambda root, places: log.vector_file(root, places, prefix="ab")[0],
+    "absolute": lambda root, places: log.vector_file(root, places, absolute=True)[0],
+}
+
 
 @pytest.mark.parametrize("places", SETS.values(), ids=SETS.keys())
-@pytest.mark.parametrize("kind", ["inline", "relative", "under a prefix", "absolute"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_vector_deletes_what_the_library_says(
     long: Path, table: Make, kind: str, places: list[int]
 ) -> None:
-    vector = {
-        "inline": lambda: log.deletion_vector(*places),
-        "relative": lambda: log.vector_file(long, places)[0],
-        "under a prefix": lambda: log.vector_file(long, places, prefix="ab")[0],
-        "absolute": lambda: log.vector_file(long, places, absolute=True)[0],
-    }[kind]()
-    log.with_vector(long, vector)
+    log.with_vector(long, KINDS[kind](long, places))
     name = only(table().current().listing())
     assert deleted(table()) == {name: places} == deleted_by_library(long)
 
