@@ -79,6 +79,9 @@ def deleted(place: str, open_file: Open) -> pa.Int64Array:
     name = "its inline deletion vector" if vector.storage == "i" else f"deletion vector {_path(vector)}"
     try:
         return _positions(_stored(vector, open_file), vector, rows)
+    except ImportError as error:
+        why = "the pyroaring library is not installed: pip install 'mv_assets[delta]'"
+        raise Unusable(f"{name} can't be read; {why}") from error
     except FileNotFoundError as error:
         raise Unusable(f"{name} is not there; restore it, or the table to an earlier version") from error
     except (OSError, ValueError, IndexError, OverflowError) as error:

@@ -277,6 +277,21 @@ def test_what_is_remembered_is_not_used_for_a_table_that_is(
     same(table(), found, many)
 
 
+def test_files_that_another_process_remembered_meanwhile_are_not_taken_for_those_of_an_earlier_version(
+    many: Path, table: Make
+) -> None:
+    table().current().listing()
+    new_process()
+    seen = table().current()
+    write(many, 1)
+    forget(table())
+    table().current().listing()
+    new_process()
+    listing = seen.listing()
+    assert len(listing) == FILES
+    assert listing.version == seen.version
+
+
 @pytest.mark.usefixtures("many")
 def test_another_time_column_has_a_memory_of_its_own(root: Path, table: Make) -> None:
     write_deltalake(root, rows(3, p=["x"]), mode="append")
