@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, delete, select
+from sqlalchemy import Connection, Table, delete, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mv_assets.state.store.database import Database
 from mv_assets.state.store.map_reader import chunks
 from mv_assets.state.store.retry import Retry
-from mv_assets.state.store.schema import inventory
+from mv_assets.state.store.schema import inventory, remembered
+
+# What databases take in one value without ado, in bytes.
+_PART = 8 << 20
 
 
 class Known(NamedTuple):
@@ -47,16 +50,21 @@ class Inventory:
     keep: bool = True
     retry: Retry = field(default_factory=Retry)
 
-    def known(self) -> Iterator[tuple[str, Known]]:
-        """All files known of the table, a few at a time."""
+    def known(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Known]]:
+        """What is known of files of the table, or of all, a few at a time."""
         if self.database is None:
             return
         columns = [inventory.c[name] for name in ("name", *Known._fields)]
         wanted = select(*columns).where(inventory.c.table_name == self.table)
+        parts = (
+            [wanted]
+            if names is None
+            else [wanted.where(inventory.c.name.in_(some)) for some in chunks([*names])]
+        )
         with self.database.read() as connection:
-            found = connection.execution_options(stream_results=True).execute(wanted)
-            for name, *fields in found:
-                yield name, Known(*fields)
+            for part in parts:
+                for name, *fields in connection.execution_options(stream_results=True).execute(part):
+                    yield name, Known(*fields)
 
     def save(self, found: Mapping[str, Known]) -> None:
         """Remember files, instead of what was known of them."""
@@ -77,6 +85,30 @@ class Inventory:
                 delete(inventory).where(inventory.c.table_name == self.table, inventory.c.name.in_(gone))
             ),
         )
+
+    def recall(self, kind: str) -> bytes | None:
+        """What was remembered of the table as a whole."""
+        if self.database is None:
+            return None
+        mine = remembered.c.table_name == self.table, remembered.c.kind == kind
+        parts = select(remembered.c.content).where(*mine).order_by(remembered.c.part)
+        with self.database.read() as connection:
+            found = [content for (content,) in connection.execute(parts)]
+        return b"".join(found) if found else None
+
+    def remember(self, contents: Mapping[str, bytes]) -> None:
+        """Remember that of the table as a whole, by kind, instead of all that was remembered so."""
+        rows = [
+            {"table_name": self.table, "kind": kind, "part": at // _PART, "content": content[at : at + _PART]}
+            for kind, content in contents.items()
+            for at in range(0, len(content), _PART)
+        ]
+
+        def replace(tx: Connection, _: list[str]) -> None:
+            tx.execute(delete(remembered).where(remembered.c.table_name == self.table))
+            tx.execute(insert(remembered), rows)
+
+        self._write(["all"], replace)
 
     def _write(self, names: list[str], step: Callable[[Connection, list[str]], object]) -> None:
         if self.database is None or not self.keep or not names:

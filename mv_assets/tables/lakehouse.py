@@ -137,10 +137,12 @@ def enter(
     inventory: Inventory,
     settle_ms: int,
     on_read: OnRead,
+    gone: Iterable[str] | None = None,
 ) -> None:
     """Enter the files into the listing; read the footers of those whose extent is not known, once.
 
-    `how` says by which column: an extent that was remembered by another one is not used.
+    `how` says by which column: an extent that was remembered by another one is not used. Files that are not
+    among these are forgotten, or, where it is known which are `gone`, those only.
 
     Raises:
         TableRefused: a file is listed twice, so that its rows count twice.
@@ -150,7 +152,7 @@ def enter(
     if twice:
         raise TableRefused(listing.table, f"lists {twice[0]} twice", "rewrite that file's rows")
     unread = {file.name: file for file in files if file.extent is None}
-    found = _examined(unread, files, read, hashed(how), inventory, on_read) if unread else {}
+    found = _examined(unread, files, gone, read, hashed(how), inventory, on_read) if unread else {}
     for file in files:
         known = found.get(file.name)
         start_end, nulls = (file.extent or Extent(None))[:2] if known is None else (known.range, known.nulls)
@@ -166,34 +168,32 @@ def enter(
                 listing.unread.add(file.name)
         else:
             segment = Segment(file.name, file.crc, *start_end)
-            listing.add(segment, size=file.size, changed=file.changed, identity=_identity(file))
+            listing.add(segment, size=file.size, changed=file.changed, identity=identity(file))
 
 
-def _identity(file: Active) -> int:
+def identity(file: Active) -> int:
+    """What tells that a file is still the same."""
     return hashed(f"{file.name}\0{file.size}")
 
 
 def _examined(
     unread: Mapping[str, Active],
     files: Sequence[Active],
+    gone: Iterable[str] | None,
     read: Callable[[Active], Extent],
     how: int,
     inventory: Inventory,
     on_read: OnRead,
 ) -> dict[str, Known]:
     """What is known of files by their footers. The inventory keeps `how` in place of a checksum."""
-    names = {file.name for file in files}
-    known: dict[str, Known] = {}
-    gone = []
-    for name, entry in inventory.known():
-        if name not in names:
-            gone.append(name)
-        elif name in unread and entry.crc == how:
-            known[name] = entry
+    remembered = dict(inventory.known(None if gone is None else unread))
+    known = {name: entry for name, entry in remembered.items() if name in unread and entry.crc == how}
+    if gone is None:
+        gone = remembered.keys() - {file.name for file in files}
     fresh = {
         name
         for name, entry in known.items()
-        if entry.error is None and entry.identity == _identity(unread[name])
+        if entry.error is None and entry.identity == identity(unread[name])
     }
     # Those that failed before come last: read at each look, they must not use up its time for the others.
     left = sorted((file for name, file in unread.items() if name not in fresh), key=lambda f: f.name in known)
@@ -207,7 +207,7 @@ def _examined(
             if isinstance(failed, DamagedPages) and not _asked_before(last, file, error):
                 footer = failed.footer
         start, end = found.range or (None, None)
-        return Known(_identity(file), how, start, end, found.nulls, error=error), footer
+        return Known(identity(file), how, start, end, found.nulls, error=error), footer
 
     whole, size = sum(file.size for file in left), 0
     found: dict[str, Known] = {}
@@ -228,7 +228,7 @@ def _examined(
 
 def _asked_before(last: Known | None, file: Active, error: str) -> bool:
     """Whether the footer was asked at an earlier look: files that can't be read are read at each."""
-    return last is not None and last.trusted and (last.identity, last.error) == (_identity(file), error)
+    return last is not None and last.trusted and (last.identity, last.error) == (identity(file), error)
 
 
 def _why(error: Exception) -> str:

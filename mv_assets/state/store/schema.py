@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -26,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 6
+VERSION = 7
 
 _metadata = MetaData()
 
@@ -168,6 +169,16 @@ inventory = Table(
     Column("error", Text),
 )
 
+# What was found out about a table as a whole, in parts; like the inventory it can be found again.
+remembered = Table(
+    "mv_remembered",
+    _metadata,
+    Column("table_name", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
 Migration = Callable[[Connection], None]
 
 
@@ -203,6 +214,11 @@ def _which_ends_first(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE mv_look ADD COLUMN ends_first VARCHAR"))
 
 
+def _remembered_tables(connection: Connection) -> None:
+    """Looks remember the files of a table's version: the next one reads what was committed since."""
+    remembered.create(connection, checkfirst=True)
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -215,6 +231,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     4: _ranges_of_footers,
     5: _closed_buckets,
     6: _which_ends_first,
+    7: _remembered_tables,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

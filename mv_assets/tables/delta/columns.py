@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import Any
 
 import pyarrow as pa
 
 from mv_assets.tables.parquet.annotations import Said
 from mv_assets.tables.types import spark_types
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 _ID = "delta.columnMapping.id"
 _NAME = "delta.columnMapping.physicalName"
@@ -25,16 +22,9 @@ class DeltaColumns:
 
     fields: tuple[dict[str, Any], ...]
     types: dict[str, str]
+    kinds: dict[str, pa.DataType]
     partitioning: tuple[str, ...]
     mode: str
-
-    @classmethod
-    def of(cls, opened: DeltaTable) -> DeltaColumns:
-        schema, metadata = opened.schema(), opened.metadata()
-        fields = tuple(json.loads(schema.to_json())["fields"])
-        types = spark_types(pa.schema(schema.to_arrow()), Said({"fields": list(fields)}))
-        mode = metadata.configuration.get("delta.columnMapping.mode") or "none"
-        return cls(fields, types, tuple(metadata.partition_columns), mode)
 
     @property
     def physical_names(self) -> dict[str, str]:
@@ -75,3 +65,15 @@ def _mapped_inside(kind: Any) -> bool:
         return True
     inner = [kind.get(key) for key in ("elementType", "keyType", "valueType")]
     return any(_mapped_inside(part) for part in [*inner, *(part["type"] for part in parts)])
+
+
+@lru_cache(maxsize=64)
+def columns_of(schema: str, partitioning: tuple[str, ...], mode: str) -> DeltaColumns:
+    """The columns of a schema as logs write it."""
+    from deltalake import Schema  # noqa: PLC0415 - an extra
+
+    fields = tuple(json.loads(schema)["fields"])
+    arrow = pa.schema(Schema.from_json(schema).to_arrow())
+    types = spark_types(arrow, Said({"fields": list(fields)}))
+    kinds = dict(zip(arrow.names, arrow.types, strict=True))
+    return DeltaColumns(fields, types, kinds, partitioning, mode)

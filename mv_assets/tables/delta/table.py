@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urljoin
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import fs
 
 from mv_assets.tables import lakehouse
-from mv_assets.tables.delta.columns import DeltaColumns
+from mv_assets.tables.delta import vectors
+from mv_assets.tables.delta.changes import advanced
+from mv_assets.tables.delta.description import Description, Time, is_absolute, name_of
+from mv_assets.tables.delta.files import FileList, Twice
+from mv_assets.tables.delta.log import NOTHING, Commit, Log
+from mv_assets.tables.delta.remembered import Head, Memory
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
@@ -41,9 +43,8 @@ _UNDERSTOOD = frozenset(
 _UNSUPPORTED = re.compile(
     r"Feature '([^']+)' is not supported|Unknown feature '([^']+)'|features required: \[([^\]]+)\]"
 )
-_ABSOLUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
-# As much of a commit as tells it from any other: it names its time, and files that nobody else has.
-_TELLING = 1 << 16
+# Commits that are read one by one, rather than the checkpoint that sums them up.
+_MOST_COMMITS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,7 @@ class DeltaFiles:
 
     def current(self) -> DeltaTableVersion:
         with self.readable():
-            opened = self._open()
-            version = DeltaTableVersion(self, opened, DeltaColumns.of(opened), self._last_commit(opened))
+            version = self._version()
             if self.reader == "files":
                 version.refuse()
         return version
@@ -74,31 +74,107 @@ class DeltaFiles:
         everywhere: bool = False,  # noqa: ARG002
     ) -> dict[str, str] | None:
         with self.readable():
-            return DeltaColumns.of(self._open()).types
+            return self._head().columns.types
 
-    def _open(self) -> DeltaTable:
+    def deleted(self, listing: Listing, name: str) -> pa.Int64Array:
+        """The rows of a listed file that are deleted, by their places in it, ascending.
+
+        Raises:
+            Unusable: what says so is missing or damaged.
+
+        """
+        deletes = listing.details.deletes.get(name)
+        if deletes is None:
+            return pa.array([], pa.int64())
+        return vectors.deleted(deletes.places[0], self.source)
+
+    def source(self, name: str) -> pa.NativeFile:
+        """A listed file, opened."""
+        if is_absolute(name):
+            filesystem, path = fs.FileSystem.from_uri(name)
+            return filesystem.open_input_file(path)
+        return self.stored().open_input_file(name)
+
+    def stored(self) -> fs.FileSystem:
+        """Where the table's files are, by their paths inside it."""
+        try:
+            from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise self._not_installed from error
+        return fs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage_options)))
+
+    def log(self, head: Head) -> Log:
+        return Log(self.stored(), self.description(head).wanted)
+
+    def description(self, head: Head) -> Description:
+        """How the files of a version are described.
+
+        Raises:
+            TableUnreadable: its time column is none.
+
+        """
+        columns = head.columns
+        if self.time is None:
+            return Description(columns, None)
+        return Description(columns, Time(*lakehouse.time_of(self.name, self.path, columns.types, self.time)))
+
+    @property
+    def memory(self) -> Memory:
+        time = self.time
+        return Memory(self.inventory, self.path, "" if time is None else f"{time.name} {time.unit}")
+
+    def _version(self) -> DeltaTableVersion:
+        """What was remembered and the commits since; else the table as the library opens it.
+
+        The library says what nobody here can read, and tells of columns. Neither changes without a commit
+        that says so.
+        """
+        last = self.memory.head()
+        commits = None if last is None else self._since(last)
+        if last is None or commits is None:
+            return DeltaTableVersion(self, self._head())
+        if any(commit.redefines for commit in commits):
+            return DeltaTableVersion(self, self._head(), last)
+        head = last._replace(version=commits[-1].version, commit=commits[-1].digest) if commits else last
+        return DeltaTableVersion(self, head, last, commits)
+
+    def _since(self, last: Head) -> tuple[Commit, ...] | None:
+        """The commits since that version; None if it is not a past one of this table, or too far."""
+        log = self.log(last)
+        if last.commit == NOTHING or log.digest(last.version) != last.commit:
+            return None
+        found: list[Commit] = []
+        while (commit := log.commit(last.version + len(found) + 1)) is not None:
+            found.append(commit)
+            if len(found) > _MOST_COMMITS:
+                return None
+        return tuple(found)
+
+    def _head(self) -> Head:
+        opened = self._opened()
+        metadata, version = opened.metadata(), opened.version()
+        return Head(
+            str(metadata.id),
+            version,
+            Log(self.stored()).digest(version),
+            opened.schema().to_json(),
+            tuple(metadata.partition_columns),
+            metadata.configuration.get("delta.columnMapping.mode") or "none",
+            tuple(opened.protocol().reader_features or ()),
+            self.memory.how,
+        )
+
+    def _opened(self) -> DeltaTable:
         try:
             from deltalake import DeltaTable  # noqa: PLC0415 - an extra
         except ImportError as error:
-            why = "the deltalake library is not installed: pip install 'mv_assets[delta]'"
-            raise TableUnreadable(self.name, self.path, why) from error
+            raise self._not_installed from error
         return DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
 
-    def _last_commit(self, opened: DeltaTable) -> str:
-        """A hash of the last commit; of nothing where only a checkpoint is left of it."""
-        try:
-            with self.stored(opened).open_input_file(f"_delta_log/{opened.version():020}.json") as file:
-                said = file.read(_TELLING)
-        except OSError:
-            said = b""
-        return hashlib.blake2b(said, digest_size=8).hexdigest()
-
-    def stored(self, opened: DeltaTable) -> fs.FileSystem:
-        """Where the table's files are, by their paths inside it."""
-        from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 - an extra
-
-        raw, options = opened._table, dict(self.storage_options)  # noqa: SLF001 - as the library itself
-        return fs.PyFileSystem(DeltaStorageHandler.from_table(raw, options))
+    @property
+    def _not_installed(self) -> TableUnreadable:
+        why = "the deltalake library is not installed: pip install 'mv_assets[delta]'"
+        return TableUnreadable(self.name, self.path, why)
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -127,22 +203,30 @@ def _unsupported(said: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTableVersion:
-    """The table at the version that was current when it was opened."""
+    """The table at the version that was current when it was looked at.
+
+    `last` is the version that is remembered, where it is a past one of this table. Where `commits` are None,
+    they don't tell all that changed since.
+    """
 
     table: DeltaFiles
-    opened: DeltaTable
-    columns: DeltaColumns
-    commit: str
+    head: Head
+    last: Head | None = None
+    commits: tuple[Commit, ...] | None = None
 
     @property
     def version(self) -> str:
         """With the last commit: a table that was restored from a backup gets the same numbers once more."""
-        return f"{self.opened.metadata().id} {self.commit}@{self.opened.version()}"
+        return f"{self.head.id} {self.head.commit}@{self.head.version}"
+
+    def source(self, name: str) -> pa.NativeFile:
+        """A listed file, opened."""
+        return self.table.source(name)
 
     def refuse(self) -> None:
         """Refuse what can't be told from the listed files alone."""
-        name, columns = self.table.name, self.columns
-        foreign = sorted(frozenset(self.opened.protocol().reader_features or ()) - _UNDERSTOOD)
+        name, columns = self.table.name, self.head.columns
+        foreign = sorted(frozenset(self.head.features) - _UNDERSTOOD)
         if foreign:
             raise TableRefused(name, f"needs the Delta reader feature {', '.join(foreign)}", BY_SPARK)
         if columns.widened:
@@ -156,120 +240,80 @@ class DeltaTableVersion:
             raise TableRefused(name, f"is partitioned by binary values ({', '.join(binary)})", BY_SPARK)
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
-        table, columns = self.table, self.columns
+        table, columns = self.table, self.head.columns
         with table.readable():
             listing = Listing(table.name, self.version, table.clock(), schema=columns.types)
-            actions = pa.table(self.opened.get_add_actions(flatten=False))
-            partitions = self._partitions(actions)
-            files = self._files(actions, partitions)
+            files, gone = self._files()
+            files.enter(listing)
             listing.details = Details(
                 table.path.rstrip("/"),
-                {file.name: unquote(file.name) for file in files if _ABSOLUTE.match(file.name)},
-                {file.name: values for file, values in zip(files, partitions, strict=True) if values},
+                files.elsewhere,
+                files.partitions,
                 columns.physical_names,
                 columns.field_ids,
+                deletes=files.deletes,
             )
-            time, field_id = self._time_in_files()
-
-            def read(file: Active) -> Extent:
-                with self.source(file.name) as source:
-                    return lakehouse.of_footer(source, time, field_id)
-
-            how = f"{time} {field_id}"
-            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
+            self._read(listing, files, gone, on_read)
         return listing
 
-    def _partitions(self, actions: pa.Table) -> list[dict[str, str | None]]:
-        """Each file's partition values as text; files of one partition share them."""
-        names = self.columns.partitioning
-        if not names:
-            return [{}] * len(actions)
-        texts = [_within(actions, "partition", name).cast(pa.string()).to_pylist() for name in names]
-        shared: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-        return [
-            shared.setdefault(values, dict(zip(names, values, strict=True)))
-            for values in zip(*texts, strict=True)
-        ]
+    def _files(self) -> tuple[FileList, frozenset[str] | None]:
+        """The files, and which are gone since they were last listed; None if that is not known."""
+        memory = self.table.memory
+        before = None if self.last is None else memory.files(self.last)
+        try:
+            if before is None or self.commits is None:
+                files = self._whole()
+                # What was rewritten before the checkpoint is known from then only.
+                files.rewrites = (before.rewrites if before is not None else {}) | files.rewrites
+                memory.keep(self.head, files)
+                return files, None
+            if not self.commits:
+                return before, frozenset()
+            files = advanced(before, self.commits, self.table.description(self.head))
+        except Twice as twice:
+            raise TableRefused(self.table.name, f"lists {twice} twice", "rewrite that file's rows") from twice
+        removed = {name_of(path) for commit in self.commits for path, _ in commit.removes}
+        added = {name_of(path) for commit in self.commits for path, _ in commit.adds}
+        memory.keep(self.head, files, len(removed | added))
+        return files, frozenset(removed - added)
 
-    def _files(self, actions: pa.Table, partitions: list[dict[str, str | None]]) -> list[Active]:
-        deletes = self._deletes()
-        paths = actions["path"].to_pylist()
-        uris = [urljoin(self.opened.table_uri, path) for path in paths] if deletes else paths
-        if not deletes.keys() <= set(uris):
-            why = "it has deletion vectors for files that it does not list"
-            raise TableUnreadable(self.table.name, self.table.path, why)
-        sizes, changed = (actions[name].to_pylist() for name in ("size_bytes", "modification_time"))
-        files = []
-        for path, uri, size, when, partition, extent in zip(
-            paths, uris, sizes, changed, partitions, self._extents(actions), strict=True
-        ):
-            name = path if _ABSOLUTE.match(path) else unquote(path)
-            crc = lakehouse.content(name, size, partition, [deletes[uri]] if uri in deletes else [])
-            files.append(Active(name, crc, size, when, extent))
-        return files
+    def _whole(self) -> FileList:
+        """The files by the last checkpoint and all commits after it."""
+        head, description = self.head, self.table.description(self.head)
+        log = self.table.log(head)
+        checkpoint = log.checkpoint(head.version)
+        first = 0 if checkpoint is None else checkpoint.version + 1
+        files = FileList.of(() if checkpoint is None else log.active(checkpoint), description)
+        commits = []
+        for version in range(first, head.version + 1):
+            commit = log.commit(version)
+            if commit is None:
+                raise ValueError(f"there is no commit of version {version} in its log")
+            commits.append(commit)
+        if commits and commits[-1].digest != head.commit:
+            raise ValueError("it was replaced while it was read")
+        return advanced(files, commits, description)
 
-    def _extents(self, actions: pa.Table) -> list[Extent | None]:
-        table = self.table
-        rows = actions["num_records"].to_pylist()
-        if table.time is None:
-            return [lakehouse.timeless(count) for count in rows]
-        name, unit = lakehouse.time_of(table.name, table.path, self.columns.types, table.time)
-        if name in self.columns.partitioning:
-            values = _integers(_within(actions, "partition", name))
-            return [
-                # One value for all rows: where it is null, all are.
-                Extent(None, count or 0) if value is None else lakehouse.stated(count, 0, value, value, unit)
-                for count, value in zip(rows, values, strict=True)
-            ]
-        logged = self.columns.logged(name)
-        nulls = _within(actions, "null_count", logged).to_pylist()
-        firsts, lasts = (_integers(_within(actions, bound, logged)) for bound in ("min", "max"))
-        return [
-            lakehouse.stated(*values, unit=unit) for values in zip(rows, nulls, firsts, lasts, strict=True)
-        ]
+    def _read(self, listing: Listing, files: FileList, gone: frozenset[str] | None, on_read: OnRead) -> None:
+        """Enter the files whose ranges only their footers tell."""
+        table, unread = self.table, files.unread
+        if not unread:
+            return
+        time, field_id = self._time_in_files()
+
+        def read(file: Active) -> Extent:
+            with table.source(file.name) as source:
+                return lakehouse.of_footer(source, time, field_id)
+
+        how = f"{time} {field_id}"
+        lakehouse.enter(listing, unread, read, how, table.inventory, table.settle_ms, on_read, gone)
+        known = [file for file in unread if file.name not in listing.broken]
+        if known:
+            table.memory.keep(self.head, files.learned(known, listing), len(known))
 
     def _time_in_files(self) -> tuple[TimeColumn, int | None]:
-        time = self.table.time
+        time, columns = self.table.time, self.head.columns
         if time is None:
             return TimeColumn(""), None
-        name = lakehouse.named(self.columns.types, time.name) or time.name
-        return TimeColumn(self.columns.logged(name), time.unit), self.columns.field_ids.get(name)
-
-    def source(self, name: str) -> pa.NativeFile:
-        """A listed file, opened."""
-        if _ABSOLUTE.match(name):
-            filesystem, path = fs.FileSystem.from_uri(name)
-            return filesystem.open_input_file(path)
-        return self.table.stored(self.opened).open_input_file(name)
-
-    def _deletes(self) -> dict[str, str]:
-        """Which rows are deleted by vectors, as a hash, by their files' URIs."""
-        if "deletionVectors" not in (self.opened.protocol().reader_features or ()):
-            return {}
-        found = {}
-        for batch in pa.RecordBatchReader.from_stream(self.opened.deletion_vectors()):
-            for uri, kept in zip(batch["filepath"].to_pylist(), batch["selection_vector"], strict=True):
-                deleted = pc.indices_nonzero(pc.invert(kept.values)).to_pylist()
-                found[uri] = hashlib.blake2b(str(deleted).encode(), digest_size=16).hexdigest()
-        if found and self.table.reader == "files":
-            what = f"has deletion vectors on {len(found)} file(s)"
-            instead = f"{BY_SPARK}, or purge them (REORG TABLE ... APPLY (PURGE))"
-            raise TableRefused(self.table.name, what, instead)
-        return found
-
-
-def _within(actions: pa.Table, struct: str, name: str) -> pa.ChunkedArray:
-    """A column inside a struct; nulls where the log has no such statistics."""
-    kind = actions.schema.field(struct).type if struct in actions.column_names else None
-    if kind is None or kind.get_field_index(name) < 0:
-        return pa.chunked_array([pa.nulls(len(actions), pa.int64())])
-    return pc.struct_field(actions[struct], [name])
-
-
-def _integers(values: pa.ChunkedArray) -> list[Any]:
-    """Days, microseconds or numbers; not Python's times, which end with the year 9999."""
-    if pa.types.is_date(values.type):
-        values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
-    return list(values.to_pylist())
+        name = lakehouse.named(columns.types, time.name) or time.name
+        return TimeColumn(columns.logged(name), time.unit), columns.field_ids.get(name)

@@ -53,6 +53,29 @@ def test_any_name_is_kept(inventory: Inventory, name: str) -> None:
     assert dict(inventory.known()) == {}
 
 
+def test_some_files_are_asked_for(inventory: Inventory) -> None:
+    files = {f"{number:05}.parquet": known(number) for number in range(3_000)}
+    inventory.save(files)
+    some = dict(list(files.items())[1:2_000])
+    assert dict(inventory.known([*some, "unknown"])) == some
+    assert dict(inventory.known([])) == {}
+
+
+def test_what_is_remembered_of_a_table_is_replaced_as_a_whole(
+    inventory: Inventory, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.tables.inventory._PART", 7)
+    contents = {"head": b"\x00\xff", "files": bytes(range(256))}
+    inventory.remember(contents)
+    Inventory(store.database, "other").remember({"files": b"its own"})
+    Inventory(store.database, "t", keep=False).remember({"files": b"not kept"})
+    assert {kind: inventory.recall(kind) for kind in contents} == contents
+    inventory.remember({"files": b"short"})
+    assert (inventory.recall("files"), inventory.recall("head")) == (b"short", None)
+    assert Inventory(store.database, "other").recall("files") == b"its own"
+    assert Inventory(None, "t").recall("files") is None
+
+
 def test_many_files_are_saved_and_forgotten(inventory: Inventory) -> None:
     files = {f"{number:05}.parquet": known(number) for number in range(5_000)}
     inventory.save(files)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,61 +13,23 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from mv_assets.errors import StillReading
-from mv_assets.state.store import Store
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.errors import TableRefused, TableUnreadable
-from mv_assets.tables.inventory import Inventory
-from mv_assets.tables.listing import ALWAYS, Listing
+from mv_assets.tables.listing import ALWAYS
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.unit.tables.delta import log
+from mv_assets_tests.unit.tables.delta.rows import DAY, NOW, Make, only, ranges, rows
 
-DAY = 86_400_000
-NOW = 1_800_000_000_000
 NEW_YEAR = 19_723 * DAY  # of 2024
-TS = TimeColumn("ts")
-
-Make = Callable[..., DeltaFiles]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "a table"
-
-
-@pytest.fixture
-def table(root: Path, tmp_path: Path) -> Iterator[Make]:
-    store = Store(f"sqlite:///{tmp_path}/state.db")
-
-    def make(time: TimeColumn | None = TS, **options: Any) -> DeltaFiles:
-        inventory = Inventory(store.database, "t")
-        return DeltaFiles("t", str(root), time, inventory, lambda: NOW, 1_000, **options)
-
-    yield make
-    store.close()
-
-
-def rows(*days: float | None, **more: Any) -> pa.Table:
-    """Rows at those days since 1970."""
-    micros = [None if day is None else int(day * DAY * 1_000) for day in days]
-    return pa.table({"ts": pa.array(micros, pa.timestamp("us", "UTC")), **more})
 
 
 def column(name: str, kind: pa.DataType, *values: Any) -> pa.Table:
     return pa.table({name: pa.array(values, kind)})
 
 
-def ranges(listing: Listing) -> list[tuple[int, int]]:
-    return sorted(zip(listing.starts, listing.ends, strict=True))
-
-
 def range_of(table: DeltaFiles) -> tuple[int, int]:
     (found,) = ranges(table.current().listing())
     return found
-
-
-def only(listing: Listing) -> str:
-    (name,) = listing.names
-    return name
 
 
 def without_stats(root: Path) -> None:
@@ -597,57 +558,10 @@ def test_a_column_dropped_and_added_again_is_seen(root: Path, table: Make) -> No
 # What would be read wrong
 
 
-def with_vector(root: Path, *deleted: int) -> None:
-    """Delete rows of the last file by a vector, instead of by the one it has."""
-    file = log.actions(root, "add")[-1]
-    before = {key: file[key] for key in ("deletionVector",) if key in file}
-    vector = log.deletion_vector(*deleted)
-    log.commit(
-        root,
-        log.protocol("deletionVectors"),
-        log.remove(file["path"], **before),
-        {"add": file | {"deletionVector": vector}},
-    )
-
-
-def test_deletion_vectors_are_refused(root: Path, table: Make) -> None:
-    write_deltalake(root, rows(1, 2, 3))
-    with_vector(root, 1)
-    with pytest.raises(TableRefused, match=r"deletion vectors on 1 file.*reader: spark.*PURGE"):
-        table().current().listing()
-
-
 def test_a_table_that_only_allows_deletion_vectors_is_read(root: Path, table: Make) -> None:
     write_deltalake(root, rows(1, 2, 3))
     log.commit(root, log.protocol("deletionVectors"))
     assert range_of(table()) == (DAY, 3 * DAY)
-
-
-def test_sparks_reader_sees_deletion_vectors_change(root: Path, table: Make) -> None:
-    write_deltalake(root, rows(1, 2, 3, p=["ü %"] * 3), partition_by=["p"])
-    made = table(reader="spark")
-    seen = [next(made.current().listing().segments())]
-    for deleted in ((1,), (1, 2), (1,)):
-        with_vector(root, *deleted)
-        seen.append(next(made.current().listing().segments()))
-    assert len({segment.name for segment in seen}) == 1
-    assert len({segment.crc for segment in seen}) == 3
-    assert seen[1] == seen[3]
-
-
-def test_a_deletion_vector_that_is_gone_makes_the_table_unreadable(root: Path, table: Make) -> None:
-    write_deltalake(root, rows(1, 2, 3))
-    file = log.actions(root, "add")[0]
-    vector = {
-        "storageType": "p",
-        "pathOrInlineDv": f"file://{root}/no.bin",
-        "offset": 1,
-        "sizeInBytes": 36,
-        "cardinality": 1,
-    }
-    log.commit(root, log.protocol("deletionVectors"), {"add": file | {"deletionVector": vector}})
-    with pytest.raises(TableUnreadable):
-        table(reader="spark").current().listing()
 
 
 def test_column_mapping_inside_nested_columns_is_refused(root: Path, table: Make) -> None:
@@ -669,7 +583,7 @@ def test_column_mapping_inside_nested_columns_is_refused(root: Path, table: Make
 
 def test_a_file_that_is_listed_twice_is_refused(root: Path, table: Make) -> None:
     write_deltalake(root, rows(1, 2, 3))
-    with_vector(root, 1)
+    log.with_vector(root, log.deletion_vector(1))
     file = log.actions(root, "add")[-1]
     log.commit(root, {"add": file | {"deletionVector": log.deletion_vector(2)}})
     with pytest.raises(TableRefused, match="twice"):

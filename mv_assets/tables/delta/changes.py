@@ -1,0 +1,92 @@
+"""From the files of one version to those of a later one, by the commits in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mv_assets.state.model import Segment
+from mv_assets.tables.delta.description import Description, name_of
+from mv_assets.tables.delta.files import FileList, refuse_twice
+from mv_assets.tables.delta.log import Add, Commit, Key
+from mv_assets.tables.lakehouse import Active
+from mv_assets.tables.listing import Rewrite
+
+# How many files are remembered that were rewritten before the last time.
+_REWRITTEN = 100_000
+
+
+def advanced(files: FileList, commits: Sequence[Commit], description: Description) -> FileList:
+    """The files after some commits.
+
+    Raises:
+        Twice: a file is then listed twice.
+
+    """
+    changes = _Changes()
+    for commit in commits:
+        changes.follow(commit)
+    places = files.places({name_of(path) for path, _ in changes.touched})
+    listed = {files.key(name): name for name in places}
+    out = {key: name for key, name in listed.items() if key in changes.touched}
+    found = files.without({name: places[name] for name in out.values()})
+    came = (found.add(description.of(add)) for add in changes.added.values())
+    refuse_twice([*(places.keys() - set(out.values())), *came])
+    before = {key: files.file(name, places[name]) for key, name in out.items()}
+    found.rewrites = _latest(found.rewrites | changes.rewritten(before, description))
+    return found
+
+
+class _Changes:
+    """What commits did together: the files they touched, those that came and stayed, and rewrites."""
+
+    def __init__(self) -> None:
+        self.touched: set[Key] = set()
+        self.added: dict[Key, Add] = {}
+        # What a rewrite removed: files that came meanwhile, and keys of those that were there before.
+        self._rewrites: dict[int, tuple[list[Add], list[Key], frozenset[str]]] = {}
+
+    def follow(self, commit: Commit) -> None:
+        if commit.rewrites:
+            before = [key for key in commit.removes if key not in self.added]
+            came = [self.added[key] for key in commit.removes if key in self.added]
+            # A file that went before can't be removed again: such a commit says nothing.
+            if not self.touched.intersection(before):
+                self._rewrites[commit.version] = (
+                    came,
+                    before,
+                    frozenset(name_of(key[0]) for key in commit.adds),
+                )
+        for key in commit.removes | commit.adds.keys():
+            self.added.pop(key, None)
+            self.touched.add(key)
+        self.added |= commit.adds
+
+    def rewritten(self, before: Mapping[Key, Active], description: Description) -> dict[int, Rewrite]:
+        """The rewrites whose removed files are all known; others would have to be computed anew anyway."""
+        found = {}
+        for version, (came, keys, names) in self._rewrites.items():
+            files = [
+                *(description.of(add).file for add in came),
+                *(before[key] for key in keys if key in before),
+            ]
+            if len(files) == len(came) + len(keys) and all(file.extent is not None for file in files):
+                segments = (_segment(file) for file in sorted(files))
+                found[version] = Rewrite(tuple(each for each in segments if each is not None), names)
+        return found
+
+
+def _segment(file: Active) -> Segment | None:
+    span = None if file.extent is None else file.extent.range
+    return None if span is None else Segment(file.name, file.crc, *span)
+
+
+def _latest(rewrites: Mapping[int, Rewrite]) -> dict[int, Rewrite]:
+    """The last rewrite, and those before it while they are not too many files."""
+    kept: dict[int, Rewrite] = {}
+    files = 0
+    for version in sorted(rewrites, reverse=True):
+        files += len(rewrites[version].removed)
+        if kept and files > _REWRITTEN:
+            break
+        kept[version] = rewrites[version]
+    return dict(sorted(kept.items()))
