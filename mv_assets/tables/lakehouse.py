@@ -36,13 +36,17 @@ _SPARK_UNITS: Mapping[str, Unit | Literal["d"]] = {"date": "d", "timestamp": "us
 
 
 class Active(NamedTuple):
-    """A file of the listed version. Where `extent` is None, only the file's footer knows it."""
+    """A file of the listed version. Where `extent` is None, only the file's footer knows it.
+
+    One that is `refused` fails its buckets, for that reason.
+    """
 
     name: str
     crc: int
     size: int
     changed: int
     extent: Extent | None
+    refused: str | None = None
 
 
 def content(name: str, size: int, partition: Mapping[str, str | None], deletes: Sequence[str] = ()) -> int:
@@ -146,9 +150,7 @@ def enter(
         TableRefused: a file is listed twice, so that its rows count twice.
 
     """
-    twice = [name for name, count in Counter(file.name for file in files).items() if count > 1]
-    if twice:
-        raise TableRefused(listing.table, f"lists {twice[0]} twice", "rewrite that file's rows")
+    refuse_twice(listing.table, [file.name for file in files])
     unread = {file.name: file for file in files if file.extent is None}
     found = _examined(unread, files, read, hashed(how), inventory, on_read) if unread else {}
     for file in files:
@@ -166,10 +168,25 @@ def enter(
                 listing.unread.add(file.name)
         else:
             segment = Segment(file.name, file.crc, *start_end)
-            listing.add(segment, size=file.size, changed=file.changed, identity=_identity(file))
+            listing.add(segment, size=file.size, changed=file.changed, identity=identity(file))
+            if file.refused is not None:
+                listing.broken[file.name] = Broken(file.name, file.refused, *start_end)
 
 
-def _identity(file: Active) -> int:
+def refuse_twice(table: str, names: Sequence[str]) -> None:
+    """Refuse a table that lists a file twice, so that its rows count twice.
+
+    Raises:
+        TableRefused: it does.
+
+    """
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise TableRefused(table, f"lists {twice} twice", "rewrite that file's rows")
+
+
+def identity(file: Active) -> int:
+    """What tells that a file is still the same."""
     return hashed(f"{file.name}\0{file.size}")
 
 
@@ -193,7 +210,7 @@ def _examined(
     fresh = {
         name
         for name, entry in known.items()
-        if entry.error is None and entry.identity == _identity(unread[name])
+        if entry.error is None and entry.identity == identity(unread[name])
     }
     # Those that failed before come last: read at each look, they must not use up its time for the others.
     left = sorted((file for name, file in unread.items() if name not in fresh), key=lambda f: f.name in known)
@@ -207,7 +224,7 @@ def _examined(
             if isinstance(failed, DamagedPages) and not _asked_before(last, file, error):
                 footer = failed.footer
         start, end = found.range or (None, None)
-        return Known(_identity(file), how, start, end, found.nulls, error=error), footer
+        return Known(identity(file), how, start, end, found.nulls, error=error), footer
 
     whole, size = sum(file.size for file in left), 0
     found: dict[str, Known] = {}
@@ -228,7 +245,7 @@ def _examined(
 
 def _asked_before(last: Known | None, file: Active, error: str) -> bool:
     """Whether the footer was asked at an earlier look: files that can't be read are read at each."""
-    return last is not None and last.trusted and (last.identity, last.error) == (_identity(file), error)
+    return last is not None and last.trusted and (last.identity, last.error) == (identity(file), error)
 
 
 def _why(error: Exception) -> str:

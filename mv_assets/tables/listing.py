@@ -75,10 +75,14 @@ class RowDeletes:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Files that the table replaced by others with the same rows, by its own word."""
+    """Files that the table replaced by others with the same rows, by its own word.
+
+    All of them, each as it was then: its range, and the checksum that covers what was deleted of it. Files
+    without rows in time are in neither; a rewrite of which a file's range is not known must not be told.
+    """
 
     removed: tuple[Segment, ...]
-    added: frozenset[str]
+    added: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)

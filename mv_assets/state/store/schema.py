@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -26,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 6
+VERSION = 7
 
 _metadata = MetaData()
 
@@ -168,6 +169,17 @@ inventory = Table(
     Column("error", Text),
 )
 
+# What metadata files of base tables say, which never change; a cache, as the inventory is.
+manifest = Table(
+    "mv_manifest",
+    _metadata,
+    Column("table_name", String, primary_key=True),
+    Column("path", String, primary_key=True),
+    # What was taken from it, and how that is written down.
+    Column("layout", String, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 Migration = Callable[[Connection], None]
 
 
@@ -203,6 +215,11 @@ def _which_ends_first(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE mv_look ADD COLUMN ends_first VARCHAR"))
 
 
+def _manifests(connection: Connection) -> None:
+    """What manifests say is remembered; nothing is yet."""
+    manifest.create(connection, checkfirst=True)
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -215,6 +232,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     4: _ranges_of_footers,
     5: _closed_buckets,
     6: _which_ends_first,
+    7: _manifests,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.
