@@ -142,7 +142,7 @@ def commit(
     operation: str = "append",
     spec_id: int | None = None,
     codec: AvroCompressionCodec = "null",
-    **summary: str,
+    summary: Mapping[str, str] | None = None,
 ) -> int:
     """Add files in a new snapshot, to those of the current one or, unless `keep`, instead of them."""
     table = StaticTable.from_metadata(str(newest(root)))
@@ -171,7 +171,7 @@ def commit(
             "sequence-number": sequence,
             "timestamp-ms": number,
             "manifest-list": output.location,
-            "summary": {"operation": operation, **summary},
+            "summary": {"operation": operation, **(summary or {})},
             "schema-id": json_metadata["current-schema-id"],
         }
         if current is not None:
@@ -200,10 +200,14 @@ def position_deletes(file: Path, *rows: tuple[str, int], **more: Any) -> DataFil
     return data_file(f"file://{file}", len(rows), **given)
 
 
+def with_ids(rows: pa.Table, ids: Mapping[str, int]) -> pa.Table:
+    fields = [part.with_metadata({"PARQUET:field_id": str(ids[part.name])}) for part in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
 def equality_deletes(file: Path, rows: pa.Table, ids: Mapping[str, int], **more: Any) -> DataFile:
     """A file that deletes older rows which equal one of its rows."""
-    fields = [part.with_metadata({"PARQUET:field_id": str(ids[part.name])}) for part in rows.schema]
-    pq.write_table(rows.cast(pa.schema(fields)), file)
+    pq.write_table(with_ids(rows, ids), file)
     given = {
         "content": DataFileContent.EQUALITY_DELETES,
         "file_size_in_bytes": file.stat().st_size,
