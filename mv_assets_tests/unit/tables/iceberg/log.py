@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,7 +44,7 @@ def rewrite(root: Path, change: Callable[[dict[str, Any]], object]) -> None:
     metadata = json.loads(last.read_text())
     change(metadata)
     number = int(last.name.split("-")[0]) + 1
-    (root / "metadata" / f"{number:05}-by-hand.metadata.json").write_text(json.dumps(metadata))
+    (root / "metadata" / f"{number:05}-{uuid4()}.metadata.json").write_text(json.dumps(metadata))
 
 
 def data_file(path: str, rows: int = 2, partition: tuple[Any, ...] = (), **more: Any) -> DataFile:
