@@ -1,11 +1,13 @@
 """What was found out about files before, so that a look reads only what changed.
 
+Of data files that is where their rows lie; of metadata files, which never change, all that they say.
+
 A cache, not the truth: losing it costs time, and no mark depends on when it was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from mv_assets.state.store.database import Database
 from mv_assets.state.store.map_reader import chunks
 from mv_assets.state.store.retry import Retry
-from mv_assets.state.store.schema import inventory, remembered
+from mv_assets.state.store.schema import inventory, manifest, remembered
 
 # What databases take in one value without ado, in bytes.
 _PART = 8 << 20
@@ -110,6 +112,41 @@ class Inventory:
 
         self._write(["all"], replace)
 
+    def metadata(self, paths: Iterable[str], layout: str) -> dict[str, bytes]:
+        """What was taken from metadata files, of those of which it is known."""
+        found: dict[str, bytes] = {}
+        if self.database is None:
+            return found
+        mine = (manifest.c.table_name == self.table) & (manifest.c.layout == layout)
+        with self.database.read() as connection:
+            for chunk in chunks(paths):
+                wanted = select(manifest.c.path, manifest.c.content).where(mine, manifest.c.path.in_(chunk))
+                found |= {row.path: row.content for row in connection.execute(wanted)}
+        return found
+
+    def save_metadata(self, taken: Mapping[str, bytes], layout: str) -> None:
+        """Remember what was taken from metadata files."""
+        rows = {
+            path: {"table_name": self.table, "path": path, "layout": layout, "content": content}
+            for path, content in taken.items()
+        }
+        self._write(
+            sorted(rows),
+            lambda tx, paths: tx.execute(_UPSERT_METADATA[tx.dialect.name], [rows[path] for path in paths]),
+        )
+
+    def forget_metadata(self, but: Container[str]) -> None:
+        """Forget metadata files that the table no longer has."""
+        if self.database is None or not self.keep:
+            return
+        mine = manifest.c.table_name == self.table
+        with self.database.read() as connection:
+            known = connection.execute(select(manifest.c.path).where(mine)).scalars().all()
+        self._write(
+            sorted(path for path in known if path not in but),
+            lambda tx, gone: tx.execute(delete(manifest).where(mine, manifest.c.path.in_(gone))),
+        )
+
     def _write(self, names: list[str], step: Callable[[Connection, list[str]], object]) -> None:
         if self.database is None or not self.keep or not names:
             return
@@ -124,10 +161,16 @@ class Inventory:
         self.retry.run(self.retry.critical, None, f"remember files of table {name!r}", once)
 
 
-def _upsert(insert: Callable[[Table], Any]) -> Any:
-    statement = insert(inventory)
-    new = {name: statement.excluded[name] for name in Known._fields}
-    return statement.on_conflict_do_update(index_elements=["table_name", "name"], set_=new)
+def _upsert(insert: Callable[[Table], Any], table: Table) -> Any:
+    statement, index = insert(table), table.primary_key.columns.keys()
+    new = {
+        column.name: statement.excluded[column.name] for column in table.columns if column.name not in index
+    }
+    return statement.on_conflict_do_update(index_elements=index, set_=new)
 
 
-_UPSERT = {"sqlite": _upsert(sqlite.insert), "postgresql": _upsert(postgresql.insert)}
+def _upserts(table: Table) -> dict[str, Any]:
+    return {"sqlite": _upsert(sqlite.insert, table), "postgresql": _upsert(postgresql.insert, table)}
+
+
+_UPSERT, _UPSERT_METADATA = _upserts(inventory), _upserts(manifest)

@@ -36,13 +36,17 @@ _SPARK_UNITS: Mapping[str, Unit | Literal["d"]] = {"date": "d", "timestamp": "us
 
 
 class Active(NamedTuple):
-    """A file of the listed version. Where `extent` is None, only the file's footer knows it."""
+    """A file of the listed version. Where `extent` is None, only the file's footer knows it.
+
+    One that is `refused` fails its buckets, for that reason.
+    """
 
     name: str
     crc: int
     size: int
     changed: int
     extent: Extent | None
+    refused: str | None = None
 
 
 def content(name: str, size: int, partition: Mapping[str, str | None], deletes: Sequence[str] = ()) -> int:
@@ -148,9 +152,7 @@ def enter(
         TableRefused: a file is listed twice, so that its rows count twice.
 
     """
-    twice = [name for name, count in Counter(file.name for file in files).items() if count > 1]
-    if twice:
-        raise TableRefused(listing.table, f"lists {twice[0]} twice", "rewrite that file's rows")
+    refuse_twice(listing.table, [file.name for file in files])
     unread = {file.name: file for file in files if file.extent is None}
     found = _examined(unread, files, gone, read, hashed(how), inventory, on_read) if unread else {}
     for file in files:
@@ -169,6 +171,20 @@ def enter(
         else:
             segment = Segment(file.name, file.crc, *start_end)
             listing.add(segment, size=file.size, changed=file.changed, identity=identity(file))
+            if file.refused is not None:
+                listing.broken[file.name] = Broken(file.name, file.refused, *start_end)
+
+
+def refuse_twice(table: str, names: Sequence[str]) -> None:
+    """Refuse a table that lists a file twice, so that its rows count twice.
+
+    Raises:
+        TableRefused: it does.
+
+    """
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise TableRefused(table, f"lists {twice} twice", "rewrite that file's rows")
 
 
 def identity(file: Active) -> int:

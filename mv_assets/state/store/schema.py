@@ -179,6 +179,17 @@ remembered = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
+# What metadata files of base tables say, which never change; a cache, as the inventory is.
+manifest = Table(
+    "mv_manifest",
+    _metadata,
+    Column("table_name", String, primary_key=True),
+    Column("path", String, primary_key=True),
+    # What was taken from it, and how that is written down.
+    Column("layout", String, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 Migration = Callable[[Connection], None]
 
 
@@ -214,9 +225,10 @@ def _which_ends_first(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE mv_look ADD COLUMN ends_first VARCHAR"))
 
 
-def _remembered_tables(connection: Connection) -> None:
-    """Looks remember the files of a table's version: the next one reads what was committed since."""
-    remembered.create(connection, checkfirst=True)
+def _remembered_metadata(connection: Connection) -> None:
+    """Looks remember the files of a table's version, and what its manifests say; nothing is yet."""
+    for table in (remembered, manifest):
+        table.create(connection, checkfirst=True)
 
 
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
@@ -231,7 +243,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     4: _ranges_of_footers,
     5: _closed_buckets,
     6: _which_ends_first,
-    7: _remembered_tables,
+    7: _remembered_metadata,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

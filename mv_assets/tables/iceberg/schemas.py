@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,20 @@ def spark_type(kind: IcebergType) -> str:
 
 def columns(schema: Schema) -> dict[str, str]:
     return {part.name: spark_type(part.field_type) for part in schema.fields}
+
+
+def types_by_id(metadata: TableMetadata, unlike: Container[str] = ()) -> dict[int, str]:
+    """Spark types of columns by id: as they are now or, of dropped ones, as they last were.
+
+    Those that are `unlike` what Spark makes of them keep the name that Iceberg has for them.
+    """
+    # A schema's number says which is the younger one.
+    schemas = [*sorted(metadata.schemas, key=lambda each: each.schema_id), metadata.schema()]
+    return {
+        part.field_id: str(part.field_type) if str(part.field_type) in unlike else spark_type(part.field_type)
+        for schema in schemas
+        for part in schema.fields
+    }
 
 
 def moved_inside(metadata: TableMetadata) -> str | None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.iceberg import schemas
+from mv_assets.tables.iceberg.blocks import Assembly, Meaning, blocks
 from mv_assets.tables.iceberg.catalogs import named_table
-from mv_assets.tables.iceberg.deletes import Deletes, Partition, entries, partition_of
+from mv_assets.tables.iceberg.entries import Entry, Manifest
 from mv_assets.tables.iceberg.metadata import static_table
-from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
+from mv_assets.tables.iceberg.positions import positions
+from mv_assets.tables.iceberg.remembered import Metadata
+from mv_assets.tables.iceberg.rewrites import rewrites
+from mv_assets.tables.iceberg.times import IcebergTime
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
@@ -24,7 +28,7 @@ from mv_assets.tables.parquet.footer import Extent, Unusable
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
-    from pyiceberg.manifest import DataFile
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
 _UNSUPPORTED = re.compile(r"Unsupported field type: '(\w+)'|Input tag '(\d+)' found using 'format")
@@ -48,6 +52,8 @@ class IcebergFiles:
     catalog: Mapping[str, str] | None = None
     identifier: str | None = None
     unsafe: bool = False
+    # How the files of the version that was read last are reached.
+    _reached: dict[str, FileIO] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def where(self) -> str:
@@ -68,6 +74,33 @@ class IcebergFiles:
     ) -> dict[str, str] | None:
         with self.readable():
             return schemas.columns(self._open().schema())
+
+    def deleted(self, listing: Listing, name: str) -> pa.Int64Array:
+        """Which rows of a listed file are deleted by their places in it, ascending, each once.
+
+        Raises:
+            Unusable: what tells it is missing, damaged, or does not fit.
+            TableUnreadable: the table can't be opened.
+
+        """
+        places, path = listing.details.deletes[name].places, listing.path(name)
+        again = listing.version in self._reached
+        try:
+            return positions(self._io(listing.version), places, path)
+        except Unusable:
+            if not again:
+                raise
+            # What a catalog lends to reach files with ends some day.
+            self._reached.clear()
+            return positions(self._io(listing.version), places, path)
+
+    def _io(self, version: str) -> FileIO:
+        if version not in self._reached:
+            with self.readable():
+                opened = self._open().io
+            self._reached.clear()
+            self._reached[version] = opened
+        return self._reached[version]
 
     def _open(self) -> Table:
         properties = self.catalog or {}
@@ -131,39 +164,63 @@ class IcebergTableVersion:
             columns = schemas.columns(schema)
             listing = Listing(table.name, self.version, table.clock(), schema=columns)
             time = self._time(columns)
-            files: list[Active] = []
-            sources: dict[str, DataFile] = {}
-            partitions: dict[str, Mapping[str, str | None]] = {}
-            elsewhere: dict[str, str] = {}
-            shared: dict[Partition, tuple[dict[int, Any], dict[str, str | None]]] = {}
             redefined = schemas.redefined(self.opened.metadata)
-            for file, changed, deletes in self._data_files():
-                key = partition_of(file)
-                if key not in shared:
-                    values = self._identical(*key)
-                    shared[key] = values, self._texts(values)
-                values, texts = shared[key]
-                name, size = self._relative(file.file_path), file.file_size_in_bytes
-                extent = stated_extent(file, time, values)
-                crc = lakehouse.content(name, size, texts, [*deletes, *redefined])
-                files.append(Active(name, crc, size, changed, extent))
-                if texts:
-                    partitions[name] = texts
-                if name == file.file_path:
-                    elsewhere[name] = name
-                if extent is None:
-                    sources[name] = file
+            meaning = Meaning(self.opened.metadata, table.reader, time, redefined)
+            files = Metadata(self.opened.io, table.inventory, None if time is None else time.field_id)
+            made = self._assembled(listing, meaning, files)
             ids = {part.name: part.field_id for part in schema.fields}
-            root = self.opened.location().rstrip("/")
             emptied = schemas.emptied_inside(self.opened.metadata)
-            listing.details = Details(root, elsewhere, partitions, field_ids=ids, emptied=emptied)
+            listing.details = Details(
+                meaning.root,
+                made.elsewhere,
+                made.texts,
+                field_ids=ids,
+                emptied=emptied,
+                deletes=made.row_deletes,
+            )
 
             def read(file: Active) -> Extent:
-                return self._read(sources[file.name], time)
+                return self._read(made.entries[file.name], time)
 
             how = "" if time is None else f"{time.field_id} {time.column.unit}"
-            lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
+            lakehouse.refuse_twice(
+                table.name, [*listing.names, *made.timeless, *(file.name for file in made.others)]
+            )
+            lakehouse.enter(listing, made.others, read, how, table.inventory, table.settle_ms, on_read)
+            listing.rewrites = rewrites(files, meaning)
+            files.forget()
         return listing
+
+    def _assembled(self, listing: Listing, meaning: Meaning, files: Metadata) -> Assembly:
+        """The listing with the data files of the current snapshot; some are yet to be read."""
+        manifests = self._manifests(files)
+        files.note(manifests)
+        deletes = meaning.deletes(files.entries([each for each in manifests if each.deletes]))
+        committed = {known.snapshot_id: known.timestamp_ms for known in self.opened.metadata.snapshots}
+        made = Assembly(listing, meaning, deletes, committed)
+        for block in blocks(meaning, files, [each for each in manifests if not each.deletes]):
+            made.add(block)
+        return made
+
+    def _manifests(self, files: Metadata) -> list[Manifest]:
+        metadata = self.opened.metadata
+        if metadata.current_snapshot_id is None:
+            return []
+        snapshot = metadata.current_snapshot()
+        if snapshot is None:
+            raise ValueError(
+                f"its metadata does not have its current snapshot {metadata.current_snapshot_id}"
+            )
+        found = files.manifests(snapshot.manifest_list)
+        sequences = {known.snapshot_id: known.sequence_number for known in metadata.snapshots}
+        for each in found:
+            # A number that is not its commit's would have deletes apply to other files.
+            if each.sequence not in (0, sequences.get(each.snapshot, each.sequence)):
+                raise ValueError(
+                    f"its manifest list {snapshot.manifest_list} is damaged: it gives {each.path} the "
+                    f"sequence number {each.sequence}"
+                )
+        return found
 
     def _time(self, columns: Mapping[str, str]) -> IcebergTime | None:
         time = self.table.time
@@ -176,85 +233,18 @@ class IcebergTableVersion:
             TimeColumn(name, time.unit), column.field_id, unit, column.initial_default is not None
         )
 
-    def _data_files(self) -> Iterator[tuple[DataFile, int, list[str]]]:
-        """Data files, when they were committed, and the delete files that apply to them."""
-        from pyiceberg.manifest import ManifestContent  # noqa: PLC0415 - an extra
-
-        metadata, io = self.opened.metadata, self.opened.io
-        if metadata.current_snapshot_id is None:
-            return
-        snapshot = metadata.current_snapshot()
-        if snapshot is None:
-            raise ValueError(
-                f"its metadata does not have its current snapshot {metadata.current_snapshot_id}"
-            )
-        manifests = snapshot.manifests(io)
-        deletes = Deletes()
-        for manifest in manifests:
-            if manifest.content == ManifestContent.DELETES:
-                for entry, sequence in entries(manifest, io):
-                    deletes.add(entry, sequence)
-        committed = {known.snapshot_id: known.timestamp_ms for known in metadata.snapshots}
-        for manifest in manifests:
-            if manifest.content == ManifestContent.DATA:
-                for entry in manifest.fetch_manifest_entry(io):
-                    file, when = entry.data_file, committed.get(entry.snapshot_id or 0, 0)
-                    applied = deletes.of(file, entry.sequence_number or 0)
-                    if self.table.reader == "files":
-                        self._refuse(file, applied)
-                    yield file, when, applied
-
-    def _refuse(self, file: DataFile, deletes: list[str]) -> None:
-        """Refuse a file that Spark would read wrong by itself."""
-        compact = f"{BY_SPARK}, or compact it (CALL system.rewrite_data_files)"
-        if deletes:
-            raise TableRefused(self.table.name, f"has delete files, as for {file.file_path}", compact)
-        if file.file_format != "PARQUET":
-            what = f"has {file.file_format.value} files, as {file.file_path}"
-            raise TableRefused(self.table.name, what, compact)
-        if file.key_metadata is not None:
-            raise TableRefused(self.table.name, f"has encrypted files, as {file.file_path}", BY_SPARK)
-
-    def _identical(self, spec_id: int, values: tuple[Any, ...]) -> dict[int, Any]:
-        """Values that hold for all rows of a file, by field id. Imported files may lack these columns."""
-        from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415 - an extra
-
-        parts = zip(self.opened.specs()[spec_id].fields, values, strict=True)
-        return {
-            part.source_id: value for part, value in parts if isinstance(part.transform, IdentityTransform)
-        }
-
-    def _texts(self, values: Mapping[int, Any]) -> dict[str, str | None]:
-        """The same as text, under the columns' present names."""
-        return {
-            part.name: schemas.text(str(part.field_type), values[part.field_id])
-            for part in self.opened.schema().fields
-            if part.field_id in values and not isinstance(values[part.field_id], bytes)
-        }
-
-    def _relative(self, path: str) -> str:
-        root, plain = _plain(self.opened.location()).rstrip("/") + "/", _plain(path)
-        return plain.removeprefix(root) if plain.startswith(root) else path
-
     def source(self, path: str) -> pa.NativeFile:
         """A listed file, opened."""
         opened = self.opened.io.new_input(path).open()
         return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
 
-    def _read(self, file: DataFile, time: IcebergTime | None) -> Extent:
+    def _read(self, file: Entry, time: IcebergTime | None) -> Extent:
         if time is None:
             raise Unusable("a dimension's files are not read")
-        if file.file_format != "PARQUET":
-            raise Unusable(
-                f"the table does not state its time range, and it is {file.file_format.value}, not Parquet"
-            )
-        with self.source(file.file_path) as source:
+        if file.format != "PARQUET":
+            raise Unusable(f"the table does not state its time range, and it is {file.format}, not Parquet")
+        with self.source(file.path) as source:
             found = lakehouse.of_footer(source, time.column, time.field_id)
         if time.has_default and found.range is None:
             raise Unusable(f"it is older than the default value of its time column {time.column.name}")
         return found
-
-
-def _plain(path: str) -> str:
-    """A local path as such, however its URI is written."""
-    return re.sub(r"^file:/+", "/", path)

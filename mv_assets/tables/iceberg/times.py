@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mv_assets.tables import lakehouse
+from mv_assets.tables.iceberg.entries import Entry
 from mv_assets.tables.parquet.footer import Extent
 from mv_assets.tables.times import TimeColumn, Unit
-
-if TYPE_CHECKING:
-    from pyiceberg.manifest import DataFile
 
 _DATE_BYTES = 4
 
@@ -24,15 +22,11 @@ class IcebergTime(NamedTuple):
     has_default: bool
 
 
-def stated_extent(file: DataFile, time: IcebergTime | None, values: Mapping[int, Any]) -> Extent | None:
+def stated_extent(file: Entry, time: IcebergTime | None, values: Mapping[int, Any]) -> Extent | None:
     """What the manifest states of a file, whose identity partitions have these values by field id."""
-    rows = file.record_count
+    rows, first, last, nulls = file.rows, file.low, file.high, file.nulls
     if time is None:
         return lakehouse.timeless(rows)
-    first, last = (
-        bounds.get(time.field_id) if bounds else None for bounds in (file.lower_bounds, file.upper_bounds)
-    )
-    nulls = file.null_value_counts.get(time.field_id) if file.null_value_counts else None
     if first is not None and last is not None:
         # Bounds keep the type that the column had when they were written: a date may have become a timestamp.
         days = time.column.unit is None and len(first) == _DATE_BYTES

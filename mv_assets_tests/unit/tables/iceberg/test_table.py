@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,10 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -37,82 +32,25 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from mv_assets.state.store import Store
 from mv_assets.tables.errors import TableRefused, TableUnreadable
-from mv_assets.tables.iceberg import IcebergFiles, metadata
-from mv_assets.tables.inventory import Inventory
+from mv_assets.tables.iceberg import metadata
 from mv_assets.tables.listing import ALWAYS, Listing
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.unit.tables.iceberg import log
+from mv_assets_tests.unit.tables.iceberg.tables import (
+    DAY,
+    NO_METRICS,
+    NOW,
+    STATED,
+    Create,
+    Make,
+    data,
+    long,
+    range_of,
+    ranges,
+    rows,
+)
 from mv_assets_tests.unit.tables.lake import put, spoiled
-
-DAY = 86_400_000
-NOW = 1_800_000_000_000
-TS = TimeColumn("ts")
-NO_METRICS = {"write.metadata.metrics.default": "none"}
-
-Make = Callable[..., IcebergFiles]
-Create = Callable[..., Table]
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Iterator[SqlCatalog]:
-    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/wh")
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.close()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "wh" / "db" / "t"
-
-
-@pytest.fixture
-def create(warehouse: SqlCatalog) -> Create:
-    """Create the table; by default with a time column and a number."""
-
-    def make(*fields: tuple[str, IcebergType], by: tuple[str, ...] = (), **properties: str) -> Table:
-        given = fields or (("ts", TimestamptzType()), ("v", LongType()))
-        schema = Schema(*(NestedField(at + 1, name, kind) for at, (name, kind) in enumerate(given)))
-        parts = [
-            PartitionField(schema.find_field(name).field_id, 1000 + at, IdentityTransform(), name)
-            for at, name in enumerate(by)
-        ]
-        return warehouse.create_table(
-            "db.t", schema, partition_spec=PartitionSpec(*parts), properties=properties
-        )
-
-    return make
-
-
-@pytest.fixture
-def table(root: Path, tmp_path: Path) -> Iterator[Make]:
-    store = Store(f"sqlite:///{tmp_path}/state.db")
-
-    def make(time: TimeColumn | None = TS, path: str | None = str(root), **options: Any) -> IcebergFiles:
-        inventory = Inventory(store.database, "t")
-        # The catalog that writes these tables leaves no hint beside them.
-        given = {"unsafe": True, **options}
-        return IcebergFiles("t", path, time, inventory, lambda: NOW, 1_000, **given)
-
-    yield make
-    store.close()
-
-
-def rows(*days: float | None, **more: Any) -> pa.Table:
-    """Rows at those days since 1970."""
-    micros = [None if day is None else int(day * DAY * 1_000) for day in days]
-    return pa.table({"ts": pa.array(micros, pa.timestamp("us", "UTC")), **more})
-
-
-def ranges(listing: Listing) -> list[tuple[int, int]]:
-    return sorted(zip(listing.starts, listing.ends, strict=True))
-
-
-def range_of(table: IcebergFiles) -> tuple[int, int]:
-    (found,) = ranges(table.current().listing())
-    return found
 
 
 def only(listing: Listing) -> str:
@@ -120,18 +58,10 @@ def only(listing: Listing) -> str:
     return name
 
 
-def data(root: Path) -> list[Path]:
-    return sorted((root / "data").rglob("*.parquet"))
-
-
 def forget_files(root: Path) -> None:
     """Make sure that nothing can be read from the data files."""
     for file in data(root):
         file.unlink()
-
-
-def long(value: int) -> bytes:
-    return value.to_bytes(8, "little", signed=True)
 
 
 # Which version
@@ -775,25 +705,6 @@ def of_file(path: str) -> dict[str, Any]:
 
 
 EQUALITY = DataFileContent.EQUALITY_DELETES
-STATED = log.bounds(1, long(0), long(0))
-
-
-@pytest.mark.parametrize(
-    "delete",
-    [
-        deletes("d"),
-        deletes("d", **of_file("f")),
-        deletes("d", EQUALITY, equality_ids=[1]),
-        deletes("d", file_format=FileFormat.PUFFIN, referenced_data_file="f", content_offset=4),
-    ],
-)
-def test_delete_files_are_refused(create: Create, table: Make, root: Path, delete: Any) -> None:
-    create()
-    log.commit(root, log.data_file("f", **STATED))
-    assert range_of(table()) == (0, 0)
-    log.commit(root, delete)
-    with pytest.raises(TableRefused, match=r"delete files.*reader: spark.*rewrite_data_files"):
-        table().current().listing()
 
 
 def test_delete_files_that_no_longer_apply_are_not_in_the_way(
@@ -828,34 +739,39 @@ def test_sparks_reader_sees_each_file_change_by_its_own_deletes(
     assert changed(log.data_file("i", partition=("x",), **STATED)) == {"i"}
 
 
-def test_equality_deletes_spare_files_of_their_own_commit(create: Create, table: Make, root: Path) -> None:
-    create()
-    log.commit(root, log.data_file("f", **STATED), deletes("d", EQUALITY, equality_ids=[1]))
-    assert range_of(table()) == (0, 0)
-    log.commit(root, deletes("p"), log.data_file("g", **STATED))
-    with pytest.raises(TableRefused, match="delete files"):
-        table().current().listing()
-
-
 @pytest.mark.parametrize("kind", [FileFormat.ORC, FileFormat.AVRO])
-def test_files_that_are_not_parquet_are_refused(
+def test_files_that_are_not_parquet_fail_their_buckets_and_no_others(
     create: Create, table: Make, root: Path, kind: FileFormat
 ) -> None:
     create()
     log.commit(root, log.data_file("f", file_format=kind, **STATED), log.data_file("g", file_format=kind))
-    with pytest.raises(TableRefused, match=rf"{kind.value} files.*reader: spark"):
-        table().current().listing()
+    log.commit(root, log.data_file("h", **log.bounds(1, long(7_000), long(8_000))))
+    listing = table().current().listing()
+    assert {segment.name: (segment.start_ms, segment.end_ms) for segment in listing.segments()} == {
+        "f": (0, 0),
+        "h": (7, 8),
+    }
+    assert listing.broken.keys() == {"f", "g"}
+    assert listing.broken["f"].range == (0, 0)
+    assert f"it is {kind.value}, not Parquet" in listing.broken["f"].why
+    assert "reader: spark" in listing.broken["f"].why
+    assert "rewrite_data_files" in listing.broken["f"].why
+    assert not listing.broken["g"].ranged
     listing = table(reader="spark").current().listing()
-    assert listing.names == ["f"]
+    assert set(listing.names) == {"f", "h"}
+    assert listing.broken.keys() == {"g"}
     assert kind.value in listing.broken["g"].why
 
 
-def test_encrypted_files_are_refused(create: Create, table: Make, root: Path) -> None:
+def test_encrypted_files_fail_their_buckets(create: Create, table: Make, root: Path) -> None:
     create()
     log.commit(root, log.data_file("f", key_metadata=b"key", **STATED))
-    with pytest.raises(TableRefused, match=r"encrypted files.*reader: spark"):
-        table().current().listing()
-    assert range_of(table(reader="spark")) == (0, 0)
+    listing = table().current().listing()
+    assert ranges(listing) == [(0, 0)]
+    assert "it is encrypted" in listing.broken["f"].why
+    assert "reader: spark" in listing.broken["f"].why
+    listing = table(reader="spark").current().listing()
+    assert (ranges(listing), listing.broken) == ([(0, 0)], {})
 
 
 def test_default_values_for_older_files_are_refused(create: Create, table: Make, root: Path) -> None:
