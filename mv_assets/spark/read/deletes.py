@@ -78,8 +78,8 @@ def as_lists(files: Iterable[Bits]) -> pa.ListArray:
     each = list(files)
     if sum(some.size for some in each) > _LARGEST:
         raise Unreadable(
-            f"which rows of {len(each)} files are deleted takes more than {_LARGEST >> 20} MB to say; rewrite "
-            "them without (OPTIMIZE, or rewrite_data_files)"
+            f"which rows of {len(each)} files are deleted takes more than {_LARGEST >> 20} MB to say; "
+            "compact the table"
         )
     touched = np.concatenate([some.touched for some in each])
     words = np.concatenate([some.words for some in each]).reshape(-1)

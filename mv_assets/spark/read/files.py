@@ -244,13 +244,11 @@ def _field(source: Held, column: StructField) -> StructField:
 
 def _under_names(rows: DataFrame, inside: Mapping[str, str | Column], columns: StructType) -> DataFrame:
     """The rows under the wanted names and types, with as few calls to Spark as can be."""
-    if any(
-        _nested(column.dataType) or not isinstance(inside.get(column.name, ""), str) for column in columns
-    ):
-        return rows.select(*(_column(inside.get(column.name), column) for column in columns))
     texts = []
     for column in columns:
         source = inside.get(column.name)
+        if _nested(column.dataType) or not (source is None or isinstance(source, str)):
+            return rows.select(*(_column(inside.get(each.name), each) for each in columns))
         held = "NULL" if source is None else quoted(source)
         texts.append(f"CAST({held} AS {column.dataType.simpleString()}) AS {quoted(column.name)}")
     return rows.selectExpr(*texts)
