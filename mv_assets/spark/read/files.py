@@ -28,6 +28,7 @@ _PATTERN = re.compile(r"([\\*?\[\]{}])")
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://([^/]*))?(.*)", re.DOTALL)
 _FIELD_ID = "parquet.field.id"
 _KEY, _KNOWN, _ROW, _DELETED, _GIVEN = "_mv_file", "_mv_known", "_mv_row", "_mv_deleted", "_mv_given_"
+_BEFORE_FOLDERS = "_mv_before_folders"
 # Spark writes a path on this machine now with one slash, now with three.
 _LOCAL = re.compile("^file:/+")
 _SPELLINGS = ("file:/", "file:///")
@@ -110,14 +111,22 @@ def _scans(part: Part, columns: StructType) -> Iterable[Scan]:
 
 
 def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> DataFrame:
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - Spark is loaded by those who use it
+    from pyspark.sql.types import (  # noqa: PLC0415 - Spark is loaded by those who use it
+        BooleanType,
+        StructField,
+        StructType,
+    )
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
     inside: dict[str, str | Column] = {name: source.asked for name, source in part.held.items()}
     if scan.folders is not None:
-        inside |= {name: name for name in part.given}
-        held += [columns[name] for name in part.given]
+        spelled = {name.lower(): name for name in scan.folders.columns}
+        inside |= {name: spelled[name.lower()] for name in part.given}
+        said = [StructField(spelled[name.lower()], columns[name].dataType) for name in part.given]
+        held = [*said, StructField(_BEFORE_FOLDERS, BooleanType()), *held]
     rows, found = _found(spark, scan, StructType(held))
+    if scan.folders is not None:
+        _refuse_untold(rows, [part.name for part in said])
     if not (part.given or scan.keyed) and _types(held) == _types(columns):
         return rows
     if scan.keyed:
@@ -127,6 +136,15 @@ def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> D
         values = zip(part.given, part.files[scan.files[0]], strict=True)
         inside |= {name: _literal(text, columns[name]) for name, text in values}
     return _under_names(rows, inside, columns)
+
+
+def _refuse_untold(rows: DataFrame, given: Sequence[str]) -> None:
+    """What Spark finds in folders' names it puts behind all that it takes for the files' own."""
+    columns = rows.columns
+    behind = columns[columns.index(_BEFORE_FOLDERS) :]
+    missing = [name for name in given if name not in behind]
+    if missing:
+        raise Unreadable(f"Spark does not find {', '.join(missing)} in the folders' names; please report it")
 
 
 def _types(fields: Iterable[StructField]) -> list[tuple[str, DataType]]:

@@ -106,11 +106,16 @@ def set_all(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(key, value)
 
 
-def scans_in(frame: DataFrame) -> int:
-    """How many scans a frame is."""
+def plan_of(frame: DataFrame) -> str:
+    """How Spark would compute a frame."""
     with redirect_stdout(StringIO()) as said:
         frame.explain(mode="formatted")
-    return len(re.findall(r"\) Scan parquet", said.getvalue()))
+    return said.getvalue()
+
+
+def scans_in(frame: DataFrame) -> int:
+    """How many scans a frame is."""
+    return len(re.findall(r"\) Scan parquet", plan_of(frame)))
 
 
 @dataclass(frozen=True)

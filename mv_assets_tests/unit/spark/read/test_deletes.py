@@ -17,7 +17,7 @@ from mv_assets.spark.failures import spark_errors
 from mv_assets.spark.read import files
 from mv_assets.spark.session import Engine
 from mv_assets.tables.listing import EqualityDelete
-from mv_assets_tests.unit.spark.read.tables import HandMade, rows_of, scans_in, set_all
+from mv_assets_tests.unit.spark.read.tables import HandMade, plan_of, rows_of, scans_in, set_all
 
 # A stretch of rows ends at 16384, a word at 64.
 EDGES = [0, 1, 62, 63, 64, 16_383, 16_384, 32_767, 32_768, 39_999]
@@ -64,7 +64,9 @@ def test_124_deleted_rows_under_a_filter_that_prunes_row_groups(
         reader = made.reader(spark)
         assert rows_of(reader, ["a"]) == without(range(40_000), deleted)
         for first in (15_900, 30_001, 39_000):
-            found = rows_of(reader, ["a"], f"x >= {first} AND x < {first + 1_500}")
+            where = f"x >= {first} AND x < {first + 1_500}"
+            assert "GreaterThanOrEqual(" in plan_of(reader.frame(["a"], reader.schema([])).where(where))
+            found = rows_of(reader, ["a"], where)
             kept = [row for row in without(range(40_000), deleted) if first <= row[0] < first + 1_500]
             assert found == kept
     assert made.decoded == ["a"]

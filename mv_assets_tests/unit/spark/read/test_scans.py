@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from mv_assets.spark.errors import Unreadable
+from mv_assets.spark.read import files
 from mv_assets.spark.read.files import union
 from mv_assets.spark.read.scans import Folders, Scan, Values, scans
 from mv_assets.spark.session import Engine
-from mv_assets_tests.unit.spark.read.tables import HandMade, scans_in
+from mv_assets_tests.unit.spark.read.tables import HandMade, scans_in, set_all
 
 KINDS = {"day": "date", "zone": "string", "n": "int", "at": "timestamp"}
 
@@ -124,3 +126,27 @@ def test_a_value_is_the_same_however_a_file_has_it(
     for frame in (together, union([reader.frame([name], schema) for name in names])):
         found = {row.x: row.p for row in frame.selectExpr("x", f"CAST({shown} AS STRING) AS p").collect()}
         assert found == {at: meant for at, (_, _, meant) in enumerate(VALUES[kind])}
+
+
+@pytest.mark.parametrize("sensitive", ["true", "false"])
+def test_folders_may_spell_a_column_otherwise(tmp_path: Path, spark: SparkSession, sensitive: str) -> None:
+    table = HandMade(tmp_path / "t", {"n": "int"})
+    for at in range(2):
+        table.put(f"N={at}/a", pa.table({"n": pa.array([7], pa.int32())}))
+        table.give(f"N={at}/a", n=str(at))
+    reader = table.reader(spark)
+    with set_all(spark, {"spark.sql.caseSensitive": sensitive}):
+        frame = reader.frame(["N=0/a", "N=1/a"], reader.schema([]))
+        assert sorted(row.n for row in frame.collect()) == [0, 1]
+
+
+def test_what_spark_does_not_find_in_folders_is_not_taken_from_files(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HandMade(tmp_path / "t", {"n": "int"})
+    path = table.put("n=1/a", pa.table({"n": pa.array([7], pa.int32())}))
+    table.give("n=1/a", n="1")
+    monkeypatch.setattr(files, "scans", lambda *_: [Scan((str(path),), Folders(str(path.parent), ("n",)))])
+    reader = table.reader(spark)
+    with pytest.raises(Unreadable, match="does not find n in the folders' names"):
+        reader.frame(["n=1/a"], reader.schema([]))
