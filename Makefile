@@ -23,7 +23,7 @@ TESTS := mv_assets_tests
 QUICK := $(TESTS)/unit $(TESTS)/acceptance \
   -m 'not (spark or postgresql or processes or e2e or browser or slow or deep or soak)'
 # What is computed must not depend on where Spark runs.
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,files.py formats.py)
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,deletes.py files.py formats.py)
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
 .PHONY: dev quick test check check-oldest cover prove soak bench bench-peers docs java chromium clean

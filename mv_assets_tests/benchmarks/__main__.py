@@ -23,7 +23,9 @@ from mv_assets_tests.benchmarks.cases import (
     b8_dagster,
     b8_ticks,
     b9_trace,
+    b13_deletes,
     b15_windows,
+    b16_folders,
     growth,
     load,
 )
@@ -39,7 +41,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B7": b7_race.run,
     "B8": lambda: [*b8_ticks.run(), *b8_dagster.run()],
     "B9": b9_trace.run,
+    "B13": b13_deletes.run,
     "B15": b15_windows.run,
+    "B16": b16_folders.run,
     "load": load.run,
     "growth": growth.run,
 }

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from mv_assets.spark.errors import Unreadable
-from mv_assets.spark.read.columns import Open
+from mv_assets.spark.read.columns import Open, Types
+from mv_assets.spark.read.deletes import Deleted, WithDeletes, deleted_in
 from mv_assets.spark.read.readers import Reader
 from mv_assets.spark.versions import arrow_schema
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.lakehouse import id_of, short
-from mv_assets.tables.listing import Listing, Table
+from mv_assets.tables.listing import EqualityDelete, Listing, RowDeletes, Table
 from mv_assets.tables.parquet.footer import in_old_calendar
 from mv_assets.tables.parquet.table import ParquetFiles
 from mv_assets.text import printable
@@ -32,13 +36,28 @@ _Is = Callable[[pa.DataType], bool]
 
 
 class ArrowReader:
-    """The files and the types of another reader; the rows are read here, and handed to Spark."""
+    """The files and the types of another reader; the rows are read here, and handed to Spark.
 
-    def __init__(self, spark: SparkSession, of: Reader, listing: Listing, open_file: Open) -> None:
+    Deleted rows are left out here as well: by their places, and by what `open_delete` finds at a path.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        of: Reader,
+        listing: Listing,
+        open_file: Open,
+        deleted: Deleted | None = None,
+        open_delete: Open | None = None,
+    ) -> None:
         self._spark = spark
         self._of = of
         self._listing = listing
         self._open = open_file
+        self._deleted = deleted
+        self._open_delete = open_delete or open_file
+        # Files have most of them in common.
+        self._rows_of = cache(self._deleted_rows)
 
     def files(self, names: Iterable[str]) -> list[str]:
         return self._of.files(names)
@@ -69,7 +88,9 @@ class ArrowReader:
                 size += batch.nbytes
                 if size > LARGEST:
                     raise Unreadable(f"its rows take more than {LARGEST >> 20} MB in memory")
-                batches.append(batch)
+                # After one without rows Spark takes no more.
+                if batch.num_rows:
+                    batches.append(batch)
         try:
             return self._spark.createDataFrame(pa.Table.from_batches(batches, wanted), schema)
         except pa.ArrowException as error:
@@ -77,8 +98,11 @@ class ArrowReader:
 
     def _batches(self, name: str, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
+            gone = self._gone(name)
             with self._open(name) as source:
-                yield from _read(pq.ParquetFile(source), wanted, self._columns(name))
+                rows = _read(pq.ParquetFile(source), _with_compared(wanted, gone), self._columns(name))
+                kept = _kept(rows, self._places(name), gone)
+                yield from (batch.select(wanted.names) for batch in kept)
         except Unreadable as error:
             raise Unreadable(f"file {printable(name)}: {error}") from error
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -87,7 +111,86 @@ class ArrowReader:
     def _columns(self, name: str) -> _Columns:
         details = self._listing.details
         given = {column.lower(): value for column, value in details.partitions.get(name, {}).items()}
-        return _Columns(given, details.physical_names, details.field_ids)
+        names = {number: column.lower() for column, number in details.field_ids.items()}
+        compared = {number for each in self._deletes(name).equal for number, _ in each.columns}
+        given |= {_compared(n): given[names[n]] for n in compared if names.get(n) in given}
+        ids = {**details.field_ids, **{_compared(number): number for number in compared}}
+        return _Columns(given, details.physical_names, ids)
+
+    def _deletes(self, name: str) -> RowDeletes:
+        return self._listing.details.deletes.get(name, RowDeletes())
+
+    def _places(self, name: str) -> pa.Int64Array:
+        if not self._deletes(name).places:
+            return pa.array([], pa.int64())
+        if self._deleted is None:
+            raise Unreadable("it has deleted rows, and nobody knows which")
+        return self._deleted(name)
+
+    def _gone(self, name: str) -> list[_Gone]:
+        """What is deleted by its values."""
+        found: dict[pa.Schema, set[tuple[Any, ...]]] = {}
+        for each in self._deletes(name).equal:
+            schema, rows = self._rows_of(each)
+            found.setdefault(schema, set()).update(rows)
+        return [_Gone(schema, rows) for schema, rows in found.items()]
+
+    def _deleted_rows(self, delete: EqualityDelete) -> tuple[pa.Schema, list[tuple[Any, ...]]]:
+        kinds = Types(self._spark)
+        schema = arrow_schema(
+            StructType([StructField(_compared(number), kinds.of(kind)) for number, kind in delete.columns])
+        )
+        if not all(_exact(part.type) for part in schema):
+            raise Unreadable("rows are deleted from it by values that Arrow may compare otherwise")
+        columns = _Columns({}, {}, {_compared(number): number for number, _ in delete.columns})
+        try:
+            with self._open_delete(delete.path) as source:
+                batches = _read(pq.ParquetFile(source), schema, columns)
+                return schema, [row for batch in batches for row in _tuples(batch)]
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise Unreadable(
+                f"delete file {printable(delete.path)} can't be read ({short(error)})"
+            ) from error
+
+
+class _Gone(NamedTuple):
+    """Rows that are deleted wherever they are, by the columns that are compared."""
+
+    schema: pa.Schema
+    rows: set[tuple[Any, ...]]
+
+
+def _compared(field_id: int) -> str:
+    return f"_mv_compared_{field_id}"
+
+
+def _with_compared(wanted: pa.Schema, gone: Iterable[_Gone]) -> pa.Schema:
+    further = {part.name: part for each in gone for part in each.schema}
+    return pa.schema([*wanted, *further.values()])
+
+
+def _exact(kind: pa.DataType) -> bool:
+    """Whether values are equal in Python exactly where they are in a table."""
+    return not (types.is_floating(kind) or types.is_nested(kind))
+
+
+def _tuples(rows: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def _kept(
+    batches: Iterable[pa.RecordBatch], places: pa.Int64Array, gone: Sequence[_Gone]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a whole file, which come in their order, without those that are deleted."""
+    first = 0
+    for batch in batches:
+        at = pa.array(range(first, first + batch.num_rows), pa.int64())
+        first += batch.num_rows
+        kept = pc.invert(pc.is_in(at, places))
+        for each in gone:
+            rows = _tuples(batch.select(each.schema.names))
+            kept = pc.and_(kept, pa.array([row not in each.rows for row in rows], pa.bool_()))
+        yield batch.filter(kept)
 
 
 class _Columns:
@@ -242,8 +345,11 @@ def by_arrow(spark: SparkSession, table: Table, listing: Listing, of: Reader) ->
         case ParquetFiles():
             return ArrowReader(spark, of, listing, table.folder.open)
         case DeltaFiles(reader="files"):
-            return ArrowReader(spark, of, listing, table.current().source)
+            deleted = deleted_in(cast("WithDeletes", table), listing)
+            return ArrowReader(spark, of, listing, table.current().source, deleted)
         case IcebergFiles(reader="files"):
-            source = table.current().source
-            return ArrowReader(spark, of, listing, lambda name: source(listing.path(name)))
+            deleted, source = deleted_in(cast("WithDeletes", table), listing), table.current().source
+            return ArrowReader(
+                spark, of, listing, lambda name: source(listing.path(name)), deleted, open_delete=source
+            )
     raise Unreadable(f"table {table.name} is read by its connector for Spark, not by its files")

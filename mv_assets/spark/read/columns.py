@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType
 
 from mv_assets.spark.errors import JobFailed, Unreadable
 from mv_assets.spark.failures import spark_errors
+from mv_assets.spark.read.deletes import Bits
 from mv_assets.spark.read.files import Held, Part
 from mv_assets.spark.types import widest
 from mv_assets.tables.lakehouse import short
@@ -24,6 +25,8 @@ _THREADS = 8
 # Written by libraries for a column that holds nothing but nulls.
 _VOID = "void"
 _NOTHING = ("null", _VOID)
+
+NONE_DELETED: Mapping[str, Bits] = {}
 
 Open = Callable[[str], pa.NativeFile]
 Values = Mapping[str, str | None]
@@ -187,11 +190,14 @@ def merged(holdings: Iterable[Holding], given: Mapping[str, DataType]) -> dict[s
     return {column: kind for column, (kind, _) in kinds.items()}
 
 
-def parts(holdings: Iterable[Holding], path: Callable[[str], str]) -> Iterator[Part]:
-    """The files in groups that are read alike."""
+def parts(
+    holdings: Iterable[Holding], path: Callable[[str], str], deleted: Mapping[str, Bits] = NONE_DELETED
+) -> Iterator[Part]:
+    """The files in groups that are read alike; of some, rows are deleted."""
     alike: dict[Any, list[Holding]] = {}
     for holding in holdings:
         alike.setdefault((holding.held, tuple(column for column, _ in holding.given)), []).append(holding)
     for (held, given), some in alike.items():
         files = {path(each.name): tuple(value for _, value in each.given) for each in some}
-        yield Part(dict(held), given, files)
+        partly = {path(each.name): deleted[each.name] for each in some if each.name in deleted}
+        yield Part(dict(held), given, files, partly)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from posixpath import basename, normpath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -15,6 +13,8 @@ import pyarrow as pa
 
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.job_size import list_at_once, read_whole_columns
+from mv_assets.spark.read.deletes import Bits, as_lists, is_kept
+from mv_assets.spark.read.scans import Scan, Values, in_utc, scans
 from mv_assets.spark.types import completed
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.text import printable
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://([^/]*))?(.*)", re.DOTALL)
 _FIELD_ID = "parquet.field.id"
-_PATH, _KNOWN = "_mv_path", "_mv_known"
-# A date or time without a zone, as a listing reads it.
-_CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?")
+_KEY, _KNOWN, _ROW, _DELETED, _GIVEN = "_mv_file", "_mv_known", "_mv_row", "_mv_deleted", "_mv_given_"
+_BEFORE_FOLDERS = "_mv_before_folders"
 # Spark writes a path on this machine now with one slash, now with three.
 _LOCAL = re.compile("^file:/+")
+_SPELLINGS = ("file:/", "file:///")
 # Hadoop's local files have checksums beside them, and it can't build the name of one with a colon in it.
 _WITHOUT_CHECKSUMS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -62,12 +62,13 @@ class Part:
     """Files that are read alike: each holds the same of the wanted columns, and is given the same others.
 
     What is given is one value for all rows of a file, as text; by the file's path, in the order of `given`.
-    Wanted columns that are neither held nor given are null.
+    Wanted columns that are neither held nor given are null. Some rows of a file may be deleted.
     """
 
     held: Mapping[str, Held]
     given: tuple[str, ...]
-    files: Mapping[str, tuple[str | None, ...]]
+    files: Mapping[str, Values]
+    deleted: Mapping[str, Bits] = field(default_factory=dict)
 
 
 def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> DataFrame:
@@ -80,9 +81,9 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
     if _loses_parts(spark, parts):
         # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
-    frames = [_read(spark, part, columns) for part in parts]
+    frames = [_read(spark, part, scan, columns) for part in parts for scan in _scans(part, columns)]
     # Not createDataFrame([]): to read that, Spark starts Python.
-    return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
+    return union(frames) if frames else _under_names(spark.range(0), {}, columns)
 
 
 def _loses_parts(spark: SparkSession, parts: Sequence[Part]) -> bool:
@@ -103,41 +104,86 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return union(frames[:half]).unionAll(union(frames[half:]))
 
 
-def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - Spark is loaded by those who use it
-    from pyspark.sql.types import StructType  # noqa: PLC0415
+def _scans(part: Part, columns: StructType) -> Iterable[Scan]:
+    kinds = {column.name: column.dataType.simpleString() for column in columns}
+    asked = [source.asked for source in part.held.values()]
+    return scans(part.files, part.given, kinds, asked, part.deleted)
+
+
+def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> DataFrame:
+    from pyspark.sql.types import (  # noqa: PLC0415 - Spark is loaded by those who use it
+        BooleanType,
+        StructField,
+        StructType,
+    )
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
-    rows, found = _found(spark, part, StructType(held))
-    if not part.given:
-        return _under_names(rows, part, columns)
-    path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
-    inside = rows.select(
-        *(_column(part.held.get(column.name), column) for column in columns if column.name not in part.given),
-        path,
-    )
-    joined = inside.join(sql.broadcast(_given(spark, part, found, columns)), _PATH, "left")
-    # Rows of a file that is not in the list must not be lost, should Spark write a path in yet another way.
-    stray = sql.raise_error(sql.concat(sql.lit("nothing is given for file "), joined[_PATH]))
-    return joined.select(
-        *(
-            (sql.when(joined[_KNOWN], inner).otherwise(stray) if column.name in part.given else inner).alias(
-                column.name
-            )
-            for column in columns
-            for inner in [joined[quoted(column.name)].cast(column.dataType)]
-        )
-    )
+    inside: dict[str, str | Column] = {name: source.asked for name, source in part.held.items()}
+    if scan.folders is not None:
+        spelled = {name.lower(): name for name in scan.folders.columns}
+        inside |= {name: spelled[name.lower()] for name in part.given}
+        said = [StructField(spelled[name.lower()], columns[name].dataType) for name in part.given]
+        held = [*said, StructField(_BEFORE_FOLDERS, BooleanType()), *held]
+    rows, found = _found(spark, scan, StructType(held))
+    if scan.folders is not None:
+        _refuse_untold(rows, [part.name for part in said])
+    if not (part.given or scan.keyed) and _types(held) == _types(columns):
+        return rows
+    if scan.keyed:
+        rows = _with_given(rows, _by_file(spark, part, found, columns), part)
+        inside |= {name: f"{_GIVEN}{at}" for at, name in enumerate(part.given)}
+    elif scan.folders is None and part.given:
+        values = zip(part.given, part.files[scan.files[0]], strict=True)
+        inside |= {name: _literal(text, columns[name]) for name, text in values}
+    return _under_names(rows, inside, columns)
 
 
-def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFrame, dict[str, str]]:
+def _refuse_untold(rows: DataFrame, given: Sequence[str]) -> None:
+    """What Spark finds in folders' names it puts behind all that it takes for the files' own."""
+    columns = rows.columns
+    behind = columns[columns.index(_BEFORE_FOLDERS) :]
+    missing = [name for name in given if name not in behind]
+    if missing:
+        raise Unreadable(f"Spark does not find {', '.join(missing)} in the folders' names; please report it")
+
+
+def _types(fields: Iterable[StructField]) -> list[tuple[str, DataType]]:
+    return [(each.name, each.dataType) for each in fields]
+
+
+def _literal(text: str | None, column: StructField) -> Column:
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    return sql.lit(in_utc(text) if column.dataType.typeName() == "timestamp" else text)
+
+
+def _with_given(rows: DataFrame, by_file: DataFrame, part: Part) -> DataFrame:
+    """The rows, each with what its file is given, without those that are deleted.
+
+    Files are told apart by a number: a text in every row would be compared with each row.
+    """
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    metadata = rows.metadataColumn("_metadata")
+    keyed = rows.select(
+        "*", sql.xxhash64(metadata["file_path"]).alias(_KEY), metadata["row_index"].alias(_ROW)
+    )
+    joined = keyed.join(sql.broadcast(by_file), _KEY, "left")
+    # Rows of a file that is not in the list must not be lost, nor be taken for whole, should Spark write a
+    # path in yet another way.
+    kept = is_kept(_DELETED, _ROW) if part.deleted else "true"
+    stray = "raise_error('Spark read rows of a file that it does not name as it lists it; please report it')"
+    return joined.where(f"CASE WHEN {_KNOWN} THEN {kept} ELSE {stray} END")
+
+
+def _found(spark: SparkSession, scan: Scan, schema: StructType) -> tuple[DataFrame, dict[str, str]]:
     """The rows of the files, and each file's path as Spark writes it.
 
     Spark overlooks files that it takes for hidden, and those that go while it looks for them.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415
 
-    for path in part.files:
+    for path in scan.files:
         # Escaped or not, Hadoop takes such a path apart, and a part with a colon for a store.
         if _PATTERN.search(path) and ":" in _split(path)[1]:
             raise Unreadable(
@@ -145,11 +191,13 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
                 "can't read together; rename it"
             )
     reader = spark.read.schema(schema)
-    if any(":" in basename(path) for path in part.files):
+    if any(":" in basename(path) for path in scan.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
-    list_at_once(spark, map(spark_path, part.files))
+    if scan.folders is not None:
+        reader = reader.option("basePath", spark_path(scan.folders.base))
+    list_at_once(spark, map(spark_path, scan.files))
     try:
-        rows = reader.parquet(*map(_literally, part.files))
+        rows = reader.parquet(*map(_literally, scan.files))
         uris = rows.inputFiles()
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
@@ -161,37 +209,48 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
         store, path = _split(unquote(uri))
         # Spark adds its own store where a path names none.
         found[store, path] = found["", path] = uri
-    for path in part.files:
+    for path in scan.files:
         if _split(path) not in found:
             raise Unreadable(
                 f"file {printable(path)} is not there, or hidden from Spark by a name that begins with "
                 ". or _; rename it"
             )
-    return rows, {path: found[_split(path)] for path in part.files}
+    return rows, {path: found[_split(path)] for path in scan.files}
 
 
-def _given(spark: SparkSession, part: Part, found: Mapping[str, str], columns: StructType) -> DataFrame:
-    """What is given to each file, by its path as Spark writes it.
+def _by_file(spark: SparkSession, part: Part, found: Mapping[str, str], columns: StructType) -> DataFrame:
+    """What is given to each file, and which of its rows are deleted, by a number of its path.
 
     As an Arrow table: of rows Spark would have a Python of its own make columns, wherever it finds one.
     """
-    paths = [_LOCAL.sub("/", found[path]) for path in part.files]
-    texts = dict(zip((_PATH, *part.given), (paths, *zip(*part.files.values(), strict=True)), strict=True))
-    times = {column.name for column in columns if column.dataType.typeName() == "timestamp"}
-    arrays = {
-        name: pa.array(map(_in_utc, values) if name in times else values, pa.string())
-        for name, values in texts.items()
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    spelled = [(path, text) for path, uri in found.items() for text in _spellings(uri)]
+    times = [columns[name].dataType.typeName() == "timestamp" for name in part.given]
+    texts = {
+        f"{_GIVEN}{at}": pa.array(
+            [in_utc(part.files[path][at]) if time else part.files[path][at] for path, _ in spelled],
+            pa.string(),
+        )
+        for at, time in enumerate(times)
     }
-    return spark.createDataFrame(pa.table({**arrays, _KNOWN: pa.array([True] * len(paths))}))
+    arrays = {_KEY: pa.array([text for _, text in spelled]), _KNOWN: pa.array([True] * len(spelled)), **texts}
+    if part.deleted:
+        arrays[_DELETED] = as_lists(part.deleted[path] for path, _ in spelled)
+    rows = spark.createDataFrame(pa.table(arrays))
+    typed = {f"{_GIVEN}{at}": columns[name].dataType for at, name in enumerate(part.given)}
+    return rows.select(
+        sql.xxhash64(_KEY).alias(_KEY),
+        *(
+            sql.col(name).cast(typed[name]).alias(name) if name in typed else name
+            for name in arrays
+            if name != _KEY
+        ),
+    )
 
 
-def _in_utc(text: str | None) -> str | None:
-    """A time that does not say where is UTC's, as it was listed, whatever zone the session has."""
-    if text is None or not _CLOCK.fullmatch(text):
-        return text
-    with suppress(ValueError):
-        return f"{datetime.fromisoformat(text).isoformat(' ', 'microseconds')}Z"
-    return text
+def _spellings(uri: str) -> list[str]:
+    return [_LOCAL.sub(each, uri) for each in _SPELLINGS] if _LOCAL.match(uri) else [uri]
 
 
 def _field(source: Held, column: StructField) -> StructField:
@@ -201,19 +260,15 @@ def _field(source: Held, column: StructField) -> StructField:
     return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
 
 
-def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
-    """The rows under the wanted names, with as few calls to Spark as can be."""
-    if [part.held[c.name].asked for c in columns if c.name in part.held] == columns.fieldNames() and all(
-        part.held[c.name].kind == c.dataType for c in columns
-    ):
-        return rows
-    if any(_nested(column.dataType) for column in columns):
-        return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
+def _under_names(rows: DataFrame, inside: Mapping[str, str | Column], columns: StructType) -> DataFrame:
+    """The rows under the wanted names and types, with as few calls to Spark as can be."""
     texts = []
     for column in columns:
-        source = part.held.get(column.name)
-        inside = "NULL" if source is None else quoted(source.asked)
-        texts.append(f"CAST({inside} AS {column.dataType.simpleString()}) AS {quoted(column.name)}")
+        source = inside.get(column.name)
+        if _nested(column.dataType) or not (source is None or isinstance(source, str)):
+            return rows.select(*(_column(inside.get(each.name), each) for each in columns))
+        held = "NULL" if source is None else quoted(source)
+        texts.append(f"CAST({held} AS {column.dataType.simpleString()}) AS {quoted(column.name)}")
     return rows.selectExpr(*texts)
 
 
@@ -224,10 +279,10 @@ def _nested(kind: DataType) -> bool:
     return isinstance(kind, (ArrayType, MapType, StructType))
 
 
-def _column(source: Held | None, wanted: StructField) -> Column:
+def _column(source: str | Column | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
+    inside = sql.col(quoted(source)) if isinstance(source, str) else sql.lit(source)
     return inside.cast(wanted.dataType).alias(wanted.name)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Protocol
+from types import MappingProxyType
+from typing import Protocol, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, NullType, StructField, StructType
+from pyspark.sql.types import DataType, NullType, StringType, StructField, StructType
 
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.failures import condition_of
@@ -17,13 +18,16 @@ from mv_assets.spark.read.columns import (
     Holding,
     Open,
     Types,
+    Values,
     alike_spelled,
     by_footers,
     by_table,
     merged,
     parts,
 )
-from mv_assets.spark.read.files import frame, quoted
+from mv_assets.spark.read.deletes import Deleted, WithDeletes, bits, deleted_in
+from mv_assets.spark.read.equality import GROUP, Equality
+from mv_assets.spark.read.files import frame, quoted, union
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
@@ -165,13 +169,22 @@ class FolderReader(_OfFiles):
 class LakehouseReader(_OfFiles):
     """Parquet files of which the table's log or metadata says what they hold."""
 
-    def __init__(self, spark: SparkSession, listing: Listing, wanted: Iterable[str] | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        listing: Listing,
+        wanted: Iterable[str] | None,
+        deleted: Deleted,
+    ) -> None:
         types, folded = Types(spark), {name.lower(): name for name in listing.schema}
         columns = listing.schema if wanted is None else sorted(wanted)
         spelled = {column: folded[column.lower()] for column in columns if column.lower() in folded}
         self._spark = spark
         self._listing = listing
+        self._types = types
         self._schema = {name: types.of(listing.schema[name]) for name in spelled.values()}
+        # The windows of neighbouring buckets have the same files.
+        self._deleted = cache(lambda name: bits(deleted(name)))
 
     def learn(self, names: Sequence[str]) -> None:
         """Nothing that the listing does not say."""
@@ -187,8 +200,40 @@ class LakehouseReader(_OfFiles):
                 f"older files have none of the fields of a struct in {', '.join(emptied)}, which this Spark "
                 "takes for null; use Spark 4.1 or newer, or rewrite the files"
             )
-        held = by_table(names, self._schema, details.partitions, details.physical_names, details.field_ids)
-        return frame(self._spark, list(parts(held, self._listing.path)), schema)
+        partly = [name for name in names if name in details.deletes and details.deletes[name].equal]
+        whole = sorted(set(names) - set(partly))
+        frames = [self._rows(whole, schema)] if whole or not partly else []
+        return union([*frames, self._without_equal(partly, schema)] if partly else frames)
+
+    def _without_equal(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of files from which rows are deleted by their values."""
+        equality = Equality(self._listing, names, self._types.of)
+        further = [part for part in equality.compared.values() if part.name not in schema.fieldNames()]
+        read = StructType([*schema, *further, StructField(GROUP, StringType())])
+        ids = {part.name: number for number, part in equality.compared.items()}
+        rows = equality.kept(self._spark, self._rows(names, read, ids, equality.groups))
+        return rows.select(*map(quoted, schema.fieldNames()))
+
+    def _rows(
+        self,
+        names: Sequence[str],
+        schema: StructType,
+        ids: Mapping[str, int] = MappingProxyType({}),
+        groups: Mapping[str, str] = MappingProxyType({}),
+    ) -> DataFrame:
+        """The rows of files, without those at deleted places.
+
+        Columns that are not the table's are found by `ids`, and the group is given.
+        """
+        details = self._listing.details
+        kinds = {part.name: self._schema.get(part.name, part.dataType) for part in schema}
+        given: Mapping[str, Values] = {
+            name: {**details.partitions.get(name, {}), GROUP: group} for name, group in groups.items()
+        } or details.partitions
+        held = by_table(names, kinds, given, details.physical_names, {**details.field_ids, **ids})
+        partly = [name for name in names if name in details.deletes and details.deletes[name].places]
+        deleted = {name: self._deleted(name) for name in partly}
+        return frame(self._spark, list(parts(held, self._listing.path, deleted)), schema)
 
 
 class ConnectorReader(_OfFiles):
@@ -271,4 +316,4 @@ def reader_of(
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
             return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
         case _:
-            return LakehouseReader(spark, listing, both)
+            return LakehouseReader(spark, listing, both, deleted_in(cast("WithDeletes", table), listing))
