@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.queried_lake import HOURS, QueriedLake, QueriedLakes
 
-ZONES = {"zone": [1, 1, 2, 4], "borough": ["north", "south", None, "west"], "rank": [3, 5, 7, 9]}
+ZONES: dict[str, list[Any]] = {
+    "zone": [1, 1, 2, 4],
+    "borough": ["north", "south", None, "west"],
+    "rank": [3, 5, 7, 9],
+}
 JOINED = (
     "SELECT date_trunc('day', e.at) AS day, z.borough, e.zone, count(*) AS n, sum(e.x) AS x "
     "FROM events e LEFT JOIN zones z ON e.zone = z.zone GROUP BY ALL"
