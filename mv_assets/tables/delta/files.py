@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 from urllib.parse import unquote
 
@@ -122,8 +122,9 @@ class FileList:
 
     def places(self, names: AbstractSet[str]) -> dict[str, int | None]:
         """Where files are, of those that are listed: their places in the columns, None among the others."""
-        columns = {name: at for at, name in enumerate(self.names) if name in names}
-        return columns | dict.fromkeys(names & self.others.keys())
+        # All of it without a step of Python for each of a million names.
+        found = compress(range(len(self.names)), map(names.__contains__, self.names))
+        return {self.names[at]: at for at in found} | dict.fromkeys(names & self.others.keys())
 
     def file(self, name: str, at: int | None) -> Active:
         if at is None:
