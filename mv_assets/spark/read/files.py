@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.job_size import list_at_once, read_whole_columns
+from mv_assets.spark.read.conversion import Conversion, converted
 from mv_assets.spark.types import completed
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.text import printable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # What Spark takes for a pattern.
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://([^/]*))?(.*)", re.DOTALL)
-_FIELD_ID = "parquet.field.id"
+FIELD_ID = "parquet.field.id"
 _PATH, _KNOWN = "_mv_path", "_mv_known"
 # A date or time without a zone, as a listing reads it.
 _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]+)?")
@@ -41,20 +42,29 @@ _WITHOUT_CHECKSUMS = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A column inside a file: under a name, or, where it has an id, under whatever name has that."""
+    """A column inside a file: under a name, or, where it has an id, under whatever name has that.
+
+    `kind` is what Spark is asked for, and `how` what is made of it, where that is told.
+    """
 
     name: str
     kind: DataType
     field_id: int | None = None
+    how: Conversion | None = None
 
     @property
     def asked(self) -> str:
-        """The name that Spark is asked for.
+        """The name that Spark is asked for."""
+        return self.name if self.field_id is None else asked_by_id(self.field_id)
 
-        Where it finds a column by id it still skips rows by the statistics of the column of that name, which
-        in an older file may be another one.
-        """
-        return self.name if self.field_id is None else f"_mv_field_{self.field_id}"
+
+def asked_by_id(field_id: int) -> str:
+    """A name that no file has.
+
+    Where Spark finds a column by id it still skips rows by the statistics of the column whose name it is
+    asked for, which in an older file may be another one; inside a column it takes that one for it.
+    """
+    return f"_mv_field_{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +207,9 @@ def _in_utc(text: str | None) -> str | None:
 def _field(source: Held, column: StructField) -> StructField:
     from pyspark.sql.types import StructField  # noqa: PLC0415
 
-    metadata = {} if source.field_id is None else {_FIELD_ID: source.field_id}
-    return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
+    metadata = {} if source.field_id is None else {FIELD_ID: source.field_id}
+    kind = completed(source.kind, column.dataType) if source.how is None else source.kind
+    return StructField(source.asked, kind, metadata=metadata)
 
 
 def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
@@ -207,7 +218,8 @@ def _under_names(rows: DataFrame, part: Part, columns: StructType) -> DataFrame:
         part.held[c.name].kind == c.dataType for c in columns
     ):
         return rows
-    if any(_nested(column.dataType) for column in columns):
+    told = any(source.how is not None for source in part.held.values())
+    if told or any(_nested(column.dataType) for column in columns):
         return rows.select(*(_column(part.held.get(column.name), column) for column in columns))
     texts = []
     for column in columns:
@@ -228,6 +240,8 @@ def _column(source: Held | None, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     inside = sql.lit(None) if source is None else sql.col(quoted(source.asked))
+    if source is not None and source.how is not None:
+        inside = converted(inside, source.how)
     return inside.cast(wanted.dataType).alias(wanted.name)
 
 

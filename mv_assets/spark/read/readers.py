@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Protocol
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,16 +20,18 @@ from mv_assets.spark.read.columns import (
     Types,
     alike_spelled,
     by_footers,
-    by_table,
+    footers,
     merged,
     parts,
 )
 from mv_assets.spark.read.files import frame, quoted
-from mv_assets.spark.versions import keeps_structs
+from mv_assets.spark.read.places import by_footer, by_table
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.parquet.table import ParquetFiles
+from mv_assets.tables.places import Place
+from mv_assets.tables.types import Shape
 
 # By format: the option that names a version, and where the connector is had from.
 _CONNECTORS = {
@@ -105,7 +108,7 @@ class FolderReader(_OfFiles):
         self._held |= by_footers(new, self._wanted, given, self._open, self._types)
 
     def schema(self, names: Iterable[str]) -> StructType:
-        holdings = self._holdings(names)
+        holdings = whole(self._held[name] for name in names)
         if self._wanted is None:
             # Those of these files and of no others, in their order: what is read depends on nothing else.
             holdings = alike_spelled(holdings, ())
@@ -123,19 +126,10 @@ class FolderReader(_OfFiles):
         return [] if kinds else sorted(self._unknown(frozenset()))
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        holdings = self._holdings(names)
+        holdings = whole(self._held[name] for name in names)
         if self._wanted is None:
             holdings = alike_spelled(holdings, schema.fieldNames())
         return frame(self._spark, list(parts(holdings, self._listing.path)), schema)
-
-    def _holdings(self, names: Iterable[str]) -> list[Holding]:
-        found = []
-        for name in names:
-            held = self._held[name]
-            if isinstance(held, Unreadable):
-                raise held
-            found.append(held)
-        return found
 
     @cached_property
     def _given(self) -> dict[str, DataType]:
@@ -163,32 +157,66 @@ class FolderReader(_OfFiles):
 
 
 class LakehouseReader(_OfFiles):
-    """Parquet files of which the table's log or metadata says what they hold."""
+    """Parquet files of which the table's log or metadata says what they hold.
 
-    def __init__(self, spark: SparkSession, listing: Listing, wanted: Iterable[str] | None) -> None:
-        types, folded = Types(spark), {name.lower(): name for name in listing.schema}
+    Where that may differ from file to file, their footers are asked.
+
+    Raises:
+        Unreadable: a wanted column would be read wrong.
+
+    """
+
+    def __init__(
+        self, spark: SparkSession, listing: Listing, wanted: Iterable[str] | None, open_file: Open
+    ) -> None:
+        folded = {name.lower(): name for name in listing.schema}
         columns = listing.schema if wanted is None else sorted(wanted)
         spelled = {column: folded[column.lower()] for column in columns if column.lower() in folded}
+        refused = listing.refusals(spelled.values())
+        if refused:
+            raise Unreadable("; ".join(refused))
         self._spark = spark
         self._listing = listing
-        self._schema = {name: types.of(listing.schema[name]) for name in spelled.values()}
+        self._open = open_file
+        self._types = Types(spark)
+        self._schema = {name: self._types.of(listing.schema[name]) for name in spelled.values()}
+        places = listing.details.columns
+        self._places = {name: places.get(name, Place(name)) for name in self._schema}
+        self._asks = any(place.only_footers_tell for place in self._places.values())
+        self._held: dict[str, Holding | Unreadable] = {}
 
     def learn(self, names: Sequence[str]) -> None:
-        """Nothing that the listing does not say."""
+        if self._asks:
+            new = [name for name in names if name not in self._held]
+            self._held |= {
+                name: found if isinstance(found, Unreadable) else self._holding(name, found)
+                for name, found in footers(new, self._open).items()
+            }
 
-    def schema(self, names: Iterable[str]) -> StructType:  # noqa: ARG002 - one for all
+    def _holding(self, name: str, shapes: Sequence[Shape]) -> Holding | Unreadable:
+        given = self._listing.details.partitions.get(name, {})
+        try:
+            return by_footer(name, shapes, self._stored, given, self._places, self._types)
+        except Unreadable as error:
+            return error
+
+    def schema(self, names: Iterable[str]) -> StructType:
+        if self._asks:
+            whole(self._held[name] for name in names)
         return StructType([StructField(column, kind) for column, kind in self._schema.items()])
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        details = self._listing.details
-        emptied = sorted(details.emptied & self._schema.keys())
-        if emptied and not keeps_structs(self._spark):
-            raise Unreadable(
-                f"older files have none of the fields of a struct in {', '.join(emptied)}, which this Spark "
-                "takes for null; use Spark 4.1 or newer, or rewrite the files"
-            )
-        held = by_table(names, self._schema, details.partitions, details.physical_names, details.field_ids)
+        if self._asks:
+            held = whole(self._held[name] for name in names)
+        else:
+            given = self._listing.details.partitions
+            held = list(by_table(names, self._stored, given, self._places))
         return frame(self._spark, list(parts(held, self._listing.path)), schema)
+
+    @property
+    def _stored(self) -> dict[str, DataType]:
+        """The columns that files have at all."""
+        return {name: kind for name, kind in self._schema.items() if not isinstance(kind, NullType)}
 
 
 class ConnectorReader(_OfFiles):
@@ -234,6 +262,21 @@ class ConnectorReader(_OfFiles):
         return found
 
 
+def whole(found: Iterable[Holding | Unreadable]) -> list[Holding]:
+    """What files hold.
+
+    Raises:
+        Unreadable: one of them can't be read.
+
+    """
+    held = []
+    for each in found:
+        if isinstance(each, Unreadable):
+            raise each
+        held.append(each)
+    return held
+
+
 def once(names: Iterable[str]) -> list[str]:
     """Names without those that are the same to Spark."""
     found: dict[str, str] = {}
@@ -271,4 +314,23 @@ def reader_of(
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
             return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
         case _:
-            return LakehouseReader(spark, listing, both)
+            return LakehouseReader(spark, listing, both, opened(table, listing))
+
+
+def opened(table: Table, listing: Listing) -> Open:
+    """How the files of a Delta or Iceberg table are opened; the table itself only when the first one is."""
+
+    @cache
+    def source() -> Open:
+        match table:
+            case DeltaFiles():
+                return table.current().source
+            case IcebergFiles():
+                found = table.current().source
+                return lambda name: found(listing.path(name))
+        raise Unreadable(f"table {table.name} has no files of its own")
+
+    def open_file(name: str) -> pa.NativeFile:
+        return source()(name)
+
+    return open_file

@@ -21,12 +21,13 @@ from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
 from mv_assets.tables.parquet.footer import Extent
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# Reader features that ask nothing of whoever reads the listed files, or that are checked on their own.
+# Reader features that ask nothing of whoever reads the listed files, or concern some columns or files only.
 _UNDERSTOOD = frozenset(
     {
         "columnMapping",
@@ -36,6 +37,10 @@ _UNDERSTOOD = frozenset(
         "typeWidening-preview",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
     }
 )
 _UNSUPPORTED = re.compile(
@@ -74,7 +79,11 @@ class DeltaFiles:
         everywhere: bool = False,  # noqa: ARG002
     ) -> dict[str, str] | None:
         with self.readable():
-            return DeltaColumns.of(self._open()).types
+            return self.current().columns.types
+
+    def refused(self) -> Mapping[str, str]:
+        with self.readable():
+            return self.current().refused
 
     def _open(self) -> DeltaTable:
         try:
@@ -141,19 +150,14 @@ class DeltaTableVersion:
 
     def refuse(self) -> None:
         """Refuse what can't be told from the listed files alone."""
-        name, columns = self.table.name, self.columns
         foreign = sorted(frozenset(self.opened.protocol().reader_features or ()) - _UNDERSTOOD)
         if foreign:
-            raise TableRefused(name, f"needs the Delta reader feature {', '.join(foreign)}", BY_SPARK)
-        if columns.widened:
-            what = f"has columns whose types were widened ({', '.join(columns.widened)})"
-            raise TableRefused(name, what, BY_SPARK)
-        if columns.mapped_inside:
-            what = f"uses column mapping inside nested columns ({', '.join(columns.mapped_inside)})"
-            raise TableRefused(name, what, BY_SPARK)
-        binary = [part for part in columns.partitioning if columns.types[part] == "binary"]
-        if binary:
-            raise TableRefused(name, f"is partitioned by binary values ({', '.join(binary)})", BY_SPARK)
+            what = f"needs the Delta reader feature {', '.join(foreign)}"
+            raise TableRefused(self.table.name, what, BY_SPARK)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return self.columns.refused if self.table.reader == "files" else {}
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, columns = self.table, self.columns
@@ -166,16 +170,16 @@ class DeltaTableVersion:
                 table.path.rstrip("/"),
                 {file.name: unquote(file.name) for file in files if _ABSOLUTE.match(file.name)},
                 {file.name: values for file, values in zip(files, partitions, strict=True) if values},
-                columns.physical_names,
-                columns.field_ids,
+                columns.places,
+                self.refused,
             )
-            time, field_id = self._time_in_files()
+            time, place = self._time_in_files()
 
             def read(file: Active) -> Extent:
                 with self.source(file.name) as source:
-                    return lakehouse.of_footer(source, time, field_id)
+                    return lakehouse.of_footer(source, time, place)
 
-            how = f"{time} {field_id}"
+            how = f"{time} {place.field_id}"
             lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
         return listing
 
@@ -184,7 +188,7 @@ class DeltaTableVersion:
         names = self.columns.partitioning
         if not names:
             return [{}] * len(actions)
-        texts = [_within(actions, "partition", name).cast(pa.string()).to_pylist() for name in names]
+        texts = [_texts(_within(actions, "partition", name)) for name in names]
         shared: dict[tuple[str | None, ...], dict[str, str | None]] = {}
         return [
             shared.setdefault(values, dict(zip(names, values, strict=True)))
@@ -228,12 +232,12 @@ class DeltaTableVersion:
             lakehouse.stated(*values, unit=unit) for values in zip(rows, nulls, firsts, lasts, strict=True)
         ]
 
-    def _time_in_files(self) -> tuple[TimeColumn, int | None]:
+    def _time_in_files(self) -> tuple[TimeColumn, Place]:
         time = self.table.time
         if time is None:
-            return TimeColumn(""), None
+            return TimeColumn(""), Place("")
         name = lakehouse.named(self.columns.types, time.name) or time.name
-        return TimeColumn(self.columns.logged(name), time.unit), self.columns.field_ids.get(name)
+        return TimeColumn(self.columns.logged(name), time.unit), self.columns.places[name]
 
     def source(self, name: str) -> pa.NativeFile:
         """A listed file, opened."""
@@ -264,6 +268,13 @@ def _within(actions: pa.Table, struct: str, name: str) -> pa.ChunkedArray:
     if kind is None or kind.get_field_index(name) < 0:
         return pa.chunked_array([pa.nulls(len(actions), pa.int64())])
     return pc.struct_field(actions[struct], [name])
+
+
+def _texts(values: pa.ChunkedArray) -> list[str | None]:
+    """Partition values as text; bytes, which may be none, as digits: nobody reads these."""
+    if pa.types.is_binary(values.type):
+        return [None if value is None else value.hex() for value in values.to_pylist()]
+    return list(values.cast(pa.string()).to_pylist())
 
 
 def _integers(values: pa.ChunkedArray) -> list[Any]:

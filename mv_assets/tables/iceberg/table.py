@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
+from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.iceberg import schemas
 from mv_assets.tables.iceberg.catalogs import named_table
 from mv_assets.tables.iceberg.deletes import Deletes, Partition, entries, partition_of
@@ -55,10 +56,7 @@ class IcebergFiles:
 
     def current(self) -> IcebergTableVersion:
         with self.readable():
-            version = IcebergTableVersion(self, self._open())
-            if self.reader == "files":
-                version.refuse()
-        return version
+            return IcebergTableVersion(self, self._open())
 
     def columns(
         self,
@@ -68,6 +66,10 @@ class IcebergFiles:
     ) -> dict[str, str] | None:
         with self.readable():
             return schemas.columns(self._open().schema())
+
+    def refused(self) -> Mapping[str, str]:
+        with self.readable():
+            return self.current().refused
 
     def _open(self) -> Table:
         properties = self.catalog or {}
@@ -111,19 +113,15 @@ class IcebergTableVersion:
     @property
     def version(self) -> str:
         metadata = self.opened.metadata
-        return f"{metadata.table_uuid}@{metadata.current_snapshot_id} schema {metadata.current_schema_id}"
+        # Names may be mapped anew without a snapshot.
+        names = metadata.properties.get("schema.name-mapping.default")
+        mapped = "" if names is None else f" names {hashed(names)}"
+        schema = f"schema {metadata.current_schema_id}{mapped}"
+        return f"{metadata.table_uuid}@{metadata.current_snapshot_id} {schema}"
 
-    def refuse(self) -> None:
-        """Refuse what can't be told from the listed files alone."""
-        name, metadata = self.table.name, self.opened.metadata
-        defaulted = schemas.defaulted(self.opened.schema())
-        if defaulted:
-            raise TableRefused(name, f"has default values for older files ({', '.join(defaulted)})", BY_SPARK)
-        moved = schemas.moved_inside(metadata)
-        if moved is not None:
-            raise TableRefused(name, f"has a nested field that was renamed or replaced ({moved})", BY_SPARK)
-        if metadata.current_snapshot_id is not None and "schema.name-mapping.default" in metadata.properties:
-            raise TableRefused(name, "has imported files without field ids (a name mapping)", BY_SPARK)
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return schemas.refused(self.opened.schema()) if self.table.reader == "files" else {}
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, schema = self.table, self.opened.schema()
@@ -136,7 +134,7 @@ class IcebergTableVersion:
             partitions: dict[str, Mapping[str, str | None]] = {}
             elsewhere: dict[str, str] = {}
             shared: dict[Partition, tuple[dict[int, Any], dict[str, str | None]]] = {}
-            redefined = schemas.redefined(self.opened.metadata)
+            redefined = schemas.redefined(self.opened.metadata, time.column.name) if time else []
             for file, changed, deletes in self._data_files():
                 key = partition_of(file)
                 if key not in shared:
@@ -153,15 +151,14 @@ class IcebergTableVersion:
                     elsewhere[name] = name
                 if extent is None:
                     sources[name] = file
-            ids = {part.name: part.field_id for part in schema.fields}
             root = self.opened.location().rstrip("/")
-            emptied = schemas.emptied_inside(self.opened.metadata)
-            listing.details = Details(root, elsewhere, partitions, field_ids=ids, emptied=emptied)
+            places = schemas.places(self.opened.metadata)
+            listing.details = Details(root, elsewhere, partitions, places, self.refused)
 
             def read(file: Active) -> Extent:
                 return self._read(sources[file.name], time)
 
-            how = "" if time is None else f"{time.field_id} {time.column.unit}"
+            how = "" if time is None else f"{time.place.meaning} {time.column.unit}"
             lakehouse.enter(listing, files, read, how, table.inventory, table.settle_ms, on_read)
         return listing
 
@@ -170,11 +167,9 @@ class IcebergTableVersion:
         if time is None:
             return None
         name, unit = lakehouse.time_of(self.table.name, self.table.where, columns, time)
-        column = self.opened.schema().find_field(name)
-        unit = "ns" if str(column.field_type).endswith("_ns") else unit
-        return IcebergTime(
-            TimeColumn(name, time.unit), column.field_id, unit, column.initial_default is not None
-        )
+        kind = str(self.opened.schema().find_field(name).field_type)
+        place = schemas.places(self.opened.metadata)[name]
+        return IcebergTime(TimeColumn(name, time.unit), place, "ns" if kind.endswith("_ns") else unit)
 
     def _data_files(self) -> Iterator[tuple[DataFile, int, list[str]]]:
         """Data files, when they were committed, and the delete files that apply to them."""
@@ -249,10 +244,7 @@ class IcebergTableVersion:
                 f"the table does not state its time range, and it is {file.file_format.value}, not Parquet"
             )
         with self.source(file.file_path) as source:
-            found = lakehouse.of_footer(source, time.column, time.field_id)
-        if time.has_default and found.range is None:
-            raise Unusable(f"it is older than the default value of its time column {time.column.name}")
-        return found
+            return lakehouse.of_footer(source, time.column, time.place)
 
 
 def _plain(path: str) -> str:
