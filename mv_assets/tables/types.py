@@ -38,6 +38,7 @@ _NAMES = {
     "binary_view": "binary",
     "date32[day]": "date",
     "date64[ms]": "date",
+    "time64[us]": "time(6)",
 }
 # Bytes to Arrow.
 _TEXTS = frozenset({"Enum", "JSON"})

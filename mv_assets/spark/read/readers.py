@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -39,6 +39,7 @@ _CONNECTORS = {
     "iceberg": ("snapshot-id", "org.apache.iceberg:iceberg-spark-runtime"),
 }
 
+T = TypeVar("T")
 Unknown = Callable[[frozenset[str]], dict[str, str]]
 
 
@@ -183,40 +184,30 @@ class LakehouseReader(_OfFiles):
         places = listing.details.columns
         self._places = {name: places.get(name, Place(name)) for name in self._schema}
         self._asks = any(place.only_footers_tell for place in self._places.values())
-        self._held: dict[str, Holding | Unreadable] = {}
+        self._inside: dict[str, list[Shape] | Unreadable] = {}
 
     def learn(self, names: Sequence[str]) -> None:
         if self._asks:
-            new = [name for name in names if name not in self._held]
-            self._held |= {
-                name: found if isinstance(found, Unreadable) else self._holding(name, found)
-                for name, found in footers(new, self._open).items()
-            }
-
-    def _holding(self, name: str, shapes: Sequence[Shape]) -> Holding | Unreadable:
-        given = self._listing.details.partitions.get(name, {})
-        try:
-            return by_footer(name, shapes, self._stored, given, self._places, self._types)
-        except Unreadable as error:
-            return error
+            self._inside |= footers([name for name in names if name not in self._inside], self._open)
 
     def schema(self, names: Iterable[str]) -> StructType:
         if self._asks:
-            whole(self._held[name] for name in names)
+            self._held(list(names))
         return StructType([StructField(column, kind) for column, kind in self._schema.items()])
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        if self._asks:
-            held = whole(self._held[name] for name in names)
-        else:
-            given = self._listing.details.partitions
-            held = list(by_table(names, self._stored, given, self._places))
-        return frame(self._spark, list(parts(held, self._listing.path)), schema)
+        return frame(self._spark, list(parts(self._held(names), self._listing.path)), schema)
 
-    @property
-    def _stored(self) -> dict[str, DataType]:
-        """The columns that files have at all."""
-        return {name: kind for name, kind in self._schema.items() if not isinstance(kind, NullType)}
+    def _held(self, names: Sequence[str]) -> list[Holding]:
+        # What is of no type is in no file.
+        stored = {name: kind for name, kind in self._schema.items() if not isinstance(kind, NullType)}
+        given = self._listing.details.partitions
+        if not self._asks:
+            return list(by_table(names, stored, given, self._places))
+        return [
+            by_footer(name, shapes, stored, given.get(name, {}), self._places, self._types)
+            for name, shapes in zip(names, whole(self._inside[name] for name in names), strict=True)
+        ]
 
 
 class ConnectorReader(_OfFiles):
@@ -262,19 +253,19 @@ class ConnectorReader(_OfFiles):
         return found
 
 
-def whole(found: Iterable[Holding | Unreadable]) -> list[Holding]:
-    """What files hold.
+def whole(found: Iterable[T | Unreadable]) -> list[T]:
+    """What is known of files.
 
     Raises:
         Unreadable: one of them can't be read.
 
     """
-    held = []
+    known = []
     for each in found:
         if isinstance(each, Unreadable):
             raise each
-        held.append(each)
-    return held
+        known.append(each)
+    return known
 
 
 def once(names: Iterable[str]) -> list[str]:

@@ -168,7 +168,7 @@ def _bytes_by_partition(metadata: TableMetadata) -> frozenset[int]:
     kinds = {part.field_id: str(part.field_type) for part in metadata.schema().fields}
     fields = (part for spec in metadata.partition_specs for part in spec.fields)
     identical = {part.source_id for part in fields if isinstance(part.transform, IdentityTransform)}
-    return frozenset(number for number in identical if kinds.get(number, "").startswith(_BYTES))
+    return frozenset(number for number in identical if kinds.get(number, "").startswith((*_BYTES, "uuid")))
 
 
 def _emptied(metadata: TableMetadata) -> frozenset[int]:
