@@ -278,6 +278,7 @@ def test_a_file_without_ids_or_names_fails_its_bucket_only(unchecked_lake: Make,
     log.rewrite(root_of(lake), lambda metadata: metadata["properties"].pop("schema.name-mapping.default"))
     assert lake.outcomes() == {0: "failed", 1: ALL}
     assert "imported.parquet" in lake.failures()[0]
+    assert "name mapping" in lake.failures()[0]
     assert lake.rows("x", "sx") == [(2, 5)]
 
 
