@@ -446,6 +446,24 @@ def test_an_unused_column_dropped_and_added_again_computes_nothing(
     assert lake.rows("x") == [None]
 
 
+def test_a_field_that_is_another_one_under_its_name_and_type_is_seen(
+    unchecked_lake: Make, catalog: SqlCatalog
+) -> None:
+    lake = unchecked_lake(daily("s.a AS a", "s.b AS b"), table=ICEBERG)
+    kind = pa.struct({"a": pa.int64(), "b": pa.int64()})
+    table = nested.iceberg(catalog, root_of(lake), 2, schema=pa.schema({"at": AT, "s": kind}))
+    table.append(rows_at([0], s=pa.array([{"a": 1, "b": 2}], kind)))
+    assert lake.outcomes() == {0: ALL}
+    before = table.schema()
+    with table.update_schema() as update:
+        update.delete_column("s.b")
+    with table.update_schema() as update:
+        update.add_column(("s", "b"), LongType())
+    assert [part.name for part in table.schema().fields] == [part.name for part in before.fields]
+    assert lake.outcomes() == {0: ALL}
+    assert lake.rows("a", "b") == [(1, None)]
+
+
 def test_nanoseconds_refuse_the_views_that_use_them(unchecked_lake: Make, catalog: SqlCatalog) -> None:
     lake = unchecked_lake(daily("x"), table=ICEBERG)
     table = nested.iceberg(catalog, root_of(lake), 2, schema=pa.schema({"at": AT, "x": pa.int64()}))
