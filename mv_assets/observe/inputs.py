@@ -14,6 +14,7 @@ from mv_assets.state import rules
 from mv_assets.state.model import SCHEMA_OF, CurrentInputs, Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
+from mv_assets.tables.places import Place
 from mv_assets.tables.reach import next_end, source_end, sweep
 from mv_assets.views.view import View, Window
 
@@ -79,11 +80,12 @@ class ViewInputs:
         self.dimensions = dimensions
         self._windows = view.windows
         self._others = tuple(sorted(self._fingerprints()))
-        self._errors = tuple(
-            f"dimension {name}: {broken}"
+        broken = [
+            f"dimension {name}: {file}"
             for name, listed in dimensions.items()
-            for broken in listed.broken.values()
-        )
+            for file in listed.broken.values()
+        ]
+        self._errors = (*broken, *self._refusals())
         self._broken = [
             {at for at, name in enumerate(listing.names) if name in listing.broken}
             for listing in self.listings
@@ -294,13 +296,21 @@ class ViewInputs:
             found += [f"{of}{listing.broken[listing.names[at]]}" for at in places if at in broken]
         return (*found, *self._errors)
 
+    def _refusals(self) -> Iterator[str]:
+        """Columns that the view uses, and that would be read wrong."""
+        for listed in {each.table: each for each in (*self.listings, *self.dimensions.values())}.values():
+            yield from listed.refusals(self._mentioned(listed))
+
+    def _mentioned(self, listed: Listing) -> frozenset[str] | None:
+        """Names by which the view may mean columns of a table; None are all."""
+        body = self.view.body
+        return None if body.reads_all else body.mentioned.get(listed.table, frozenset())
+
     def _fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
         for name, listed in self.dimensions.items():
             yield name, fingerprint(listed.segments())
         for listed in (*self.listings, *self.dimensions.values()):
-            body = self.view.body
-            mentioned = None if body.reads_all else body.mentioned.get(listed.table, frozenset())
-            schema = _schema(listed, mentioned)
+            schema = _schema(listed, self._mentioned(listed))
             if schema is not None:
                 yield f"{SCHEMA_OF}{listed.table}", schema
 
@@ -321,13 +331,19 @@ def _schema(listed: Listing, mentioned: frozenset[str] | None) -> Fingerprint | 
 
     None are all columns.
     """
-    details = listed.details
-    columns = [
-        (f"{name}:{kind}:{details.physical_names.get(name)}", details.field_ids.get(name, 0))
-        for name, kind in listed.schema.items()
-        if mentioned is None or name.lower() in mentioned
-    ]
-    return fingerprint_of(columns) if columns else None
+    found = []
+    for name, kind in listed.schema.items():
+        if mentioned is None or name.lower() in mentioned:
+            place = listed.details.columns.get(name, Place(name))
+            found.append((f"{name}:{kind}:{_meaning(name, place)}", place.field_id or 0))
+    return fingerprint_of(found) if found else None
+
+
+def _meaning(name: str, place: Place) -> str | None:
+    """What else decides a column's values; nothing, where its own name or its id finds it."""
+    if place == Place(place.name, place.field_id, varies=place.varies):
+        return None if place.field_id is not None or place.name == name else place.name
+    return place.meaning
 
 
 class _Stretches:

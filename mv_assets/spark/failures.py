@@ -21,6 +21,12 @@ _NO_SPACE = re.compile(
     r"(No space left on device|Disk quota exceeded|File too large)\)?$",
     re.MULTILINE,
 )
+# What Spark says of a file without ids, and advises: a setting with which it would read nulls.
+_NO_IDS = re.compile(r"Spark read schema expects field Ids, but Parquet file schema doesn't contain any.*")
+_WITHOUT_IDS = (
+    "it has no field ids to find columns by; give the table a name mapping (schema.name-mapping.default), or "
+    "rewrite the file"
+)
 # What a Spark says that is gone, where it gives no condition. A value in the data may say the same.
 _GONE = (
     "Connection refused",
@@ -135,7 +141,7 @@ def in_short(error: BaseException) -> str:
         return by_grpc[1][:_LONGEST]
     first = _CLASS.sub("", _CALL.sub("", said).strip().split("\n", 1)[0])
     parts = [_STATE.sub("", first).strip()]
-    causes = [_CLASS.sub("", cause) for cause in _CAUSE.findall(said)]
+    causes = [_NO_IDS.sub(_WITHOUT_IDS, _CLASS.sub("", cause)) for cause in _CAUSE.findall(said)]
     if causes and causes[-1] not in parts[0]:
         parts.append(_STATE.sub("", causes[-1]).strip())
     return ": ".join(part.rstrip(" .:") for part in parts)[:_LONGEST]

@@ -20,13 +20,15 @@ from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Listing, OnRead
 from mv_assets.tables.parquet.footer import DamagedPages, Extent, Footer, Unusable, extent
 from mv_assets.tables.parquet.statistics import ranged
-from mv_assets.tables.times import TimeColumn, Unit, milliseconds
-from mv_assets.tables.types import INTEGERS
+from mv_assets.tables.places import Place, find, has_ids
+from mv_assets.tables.times import TimeColumn, Unit, milliseconds, of_text
+from mv_assets.tables.types import INTEGERS, shapes_in
 
 # Who reads the rows: Spark from the listed files, or Spark through the format's own connector.
 Reader = Literal["files", "spark"]
 
 BY_SPARK = "set `reader: spark`, so that Spark reads this version through the format's own connector"
+LEAVE_OUT = f"leave it out of the view, or {BY_SPARK}"
 
 _THREADS = 8
 # What a look that is cut short may cost, in files; only their footers and times are read.
@@ -104,33 +106,29 @@ def time_of(
     return name, _SPARK_UNITS[kind]
 
 
-def of_footer(source: pa.NativeFile, time: TimeColumn, field_id: int | None = None) -> Extent:
-    """A file's extent by its footer, where its column has that name or, if given, that id.
+def of_footer(source: pa.NativeFile, time: TimeColumn, place: Place) -> Extent:
+    """A file's extent by its footer, where its time column has that place.
 
-    A file that was written before the column was added has nulls there.
+    A file that was written before the column was added has its default value there, or nulls.
 
     Raises:
-        Unusable: it is no Parquet file that could be read.
+        Unusable: it is no Parquet file that could be read, or its column can't be found.
 
     """
     try:
-        fields = list(pq.ParquetFile(source).schema_arrow)
+        shapes = shapes_in(pq.ParquetFile(source))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Unusable(f"it can't be read as Parquet ({short(error)})") from error
-    ids = {number: part.name for part in fields if (number := id_of(part)) is not None}
-    if field_id is not None and not ids:
-        raise Unusable("the table does not state its time range, and the file has no field ids to find it by")
-    inside = named([part.name for part in fields], time.name) if field_id is None else ids.get(field_id)
-    if inside is None:
-        whole = extent(source, None)
-        return Extent(None, whole.rows, whole.rows)
-    return extent(source, TimeColumn(inside, time.unit))
-
-
-def id_of(part: pa.Field) -> int | None:
-    """The id of a file's column, if it has one."""
-    value = (part.metadata or {}).get(b"PARQUET:field_id")
-    return None if value is None else int(value)
+    inside = find(place, shapes, ids=has_ids(shapes))
+    if inside is not None:
+        return extent(source, TimeColumn(inside.name, time.unit))
+    rows = extent(source, None).rows
+    if place.default is None:
+        return Extent(None, rows, rows)
+    span = of_text(place.default, time.unit)
+    if span is None:
+        raise Unusable(f"its time column {time.name} has the default {place.default}, which is not a time")
+    return Extent(span if rows else None, rows=rows)
 
 
 def enter(

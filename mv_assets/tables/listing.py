@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import FIRST, LAST
 from mv_assets.text import printable
 
@@ -94,12 +95,10 @@ class Details:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     # Partition values as text, None for null.
     partitions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    # Names the columns have inside the files, where they are not the table's own.
-    physical_names: Mapping[str, str] = field(default_factory=dict)
-    # Ids by which columns are found inside the files, whatever they are called there.
-    field_ids: Mapping[str, int] = field(default_factory=dict)
-    # Columns with a struct of which some files may hold other fields than the table's, and none of those.
-    emptied: frozenset[str] = frozenset()
+    # How columns are found inside the files, where the table says so.
+    columns: Mapping[str, Place] = field(default_factory=dict)
+    # Columns that would be read wrong: why, and what to do.
+    refused: Mapping[str, str] = field(default_factory=dict)
     # Rows that are in a file, and no longer in the table.
     deletes: Mapping[str, RowDeletes] = field(default_factory=dict)
 
@@ -174,6 +173,10 @@ class Listing:
         """Where Spark finds a file."""
         return self.details.elsewhere.get(name) or f"{self.details.root}/{name}"
 
+    def refusals(self, columns: Iterable[str] | None) -> list[str]:
+        """Why some of its columns, or all, can't be read."""
+        return refusals(self.table, self.details.refused, columns)
+
     def behind(self, now: int) -> int:
         """How far the clock that dates the files is behind one that says `now` when they are listed."""
         return now - self.at
@@ -239,6 +242,20 @@ class Table(Protocol):
         looking in the others while one is missing, which takes long if no file has it.
         """
         ...
+
+    def refused(self) -> Mapping[str, str]:
+        """Columns that would be read wrong: why, and what to do."""
+        ...
+
+
+def refusals(table: str, refused: Mapping[str, str], columns: Iterable[str] | None) -> list[str]:
+    """Sentences for those of some columns, or of all, that are refused; names are those of any case."""
+    wanted = None if columns is None else {name.lower() for name in columns}
+    return [
+        f"column {name} of table {table!r} {why}"
+        for name, why in refused.items()
+        if wanted is None or name.lower() in wanted
+    ]
 
 
 def replaced(before: Listing, now: Listing) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 import pyarrow as pa
@@ -37,31 +38,71 @@ _NAMES = {
     "binary_view": "binary",
     "date32[day]": "date",
     "date64[ms]": "date",
+    "time64[us]": "time(6)",
 }
 # Bytes to Arrow.
 _TEXTS = frozenset({"Enum", "JSON"})
 _NO_LEAVES: Iterator[pq.ColumnSchema | None] = repeat(None)
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A column of a file, or a field inside one.
+
+    `kind` is `struct`, `array` or `map` for what has parts, and else the type under which Spark reads it.
+    """
+
+    name: str
+    kind: str
+    field_id: int | None = None
+    parts: tuple[Shape, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """The whole type under which Spark reads it."""
+        if self.kind not in ("struct", "array", "map"):
+            return self.kind
+        named = self.kind == "struct"
+        inside = (f"{field_name(part.name)}:{part.type}" if named else part.type for part in self.parts)
+        return f"{self.kind}<{','.join(inside)}>"
+
+
 def spark_type(
     kind: pa.DataType, leaves: Iterator[pq.ColumnSchema | None] = _NO_LEAVES, said: Said = NOTHING
 ) -> str:
-    """The type under which Spark reads a column of that Arrow type.
+    """The type under which Spark reads a column of that Arrow type."""
+    return _shape(pa.field("", kind), leaves, said).type
+
+
+def _shape(part: pa.Field, leaves: Iterator[pq.ColumnSchema | None], said: Said) -> Shape:
+    """A column as Spark reads it.
 
     `leaves` are the Parquet columns that it is stored in, in their order, and `said` what Spark wrote of it.
     """
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"array<{spark_type(kind.value_type, leaves, said.part('element'))}>"
-    if pa.types.is_map(kind):
-        key = spark_type(kind.key_type, leaves, said.part("key"))
-        return f"map<{key},{spark_type(kind.item_type, leaves, said.part('value'))}>"
-    if pa.types.is_struct(kind):
-        types = [(part.name, spark_type(part.type, leaves, said.field(part.name))) for part in kind]
-        inside = ",".join(f"{field_name(name)}:{each}" for name, each in types)
-        return "variant" if said.is_variant else f"struct<{inside}>"
+    kind, parts = part.type, list[Shape]()
+    if isinstance(kind, pa.BaseExtensionType):
+        return _shape(part.with_type(kind.storage_type), leaves, said)
+    name = "array"
     if pa.types.is_dictionary(kind):
-        return spark_type(kind.value_type, leaves, said)
-    return said.of_leaf(_stored(next(leaves)) or _plain(kind))
+        return replace(_shape(pa.field(part.name, kind.value_type), leaves, said), field_id=id_of(part))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        parts = [_shape(kind.value_field, leaves, said.part("element"))]
+    elif pa.types.is_map(kind):
+        fields = (("key", kind.key_field), ("value", kind.item_field))
+        name, parts = "map", [_shape(each, leaves, said.part(which)) for which, each in fields]
+    elif pa.types.is_struct(kind):
+        name, parts = "struct", [_shape(each, leaves, said.field(each.name)) for each in kind]
+        if said.is_variant:
+            name, parts = "variant", []
+    else:
+        name = said.of_leaf(_stored(next(leaves)) or _plain(kind))
+    return Shape(part.name, name, id_of(part), tuple(parts))
+
+
+def id_of(part: pa.Field) -> int | None:
+    """The id of a file's column, if it has one."""
+    value = (part.metadata or {}).get(b"PARQUET:field_id")
+    return None if value is None else int(value)
 
 
 def _plain(kind: pa.DataType) -> str:
@@ -116,12 +157,16 @@ def spark_types(fields: Iterable[pa.Field], said: Said = NOTHING) -> dict[str, s
 
 def types_in(file: pq.ParquetFile) -> dict[str, str]:
     """The columns of a Parquet file."""
+    return {shape.name: shape.type for shape in shapes_in(file)}
+
+
+def shapes_in(file: pq.ParquetFile) -> list[Shape]:
+    """The same with all that is inside of them."""
     fields, said = file.schema_arrow, said_in(file.metadata.metadata)
     columns = [file.schema.column(at) for at in range(len(file.schema.names))]
-    if len(columns) != sum(_width(part.type) for part in fields):
-        return spark_types(fields, said)
-    leaves = iter(columns)
-    return {part.name: spark_type(part.type, leaves, said.field(part.name)) for part in fields}
+    known = len(columns) == sum(_width(part.type) for part in fields)
+    leaves: Iterator[pq.ColumnSchema | None] = iter(columns) if known else _NO_LEAVES
+    return [_shape(part, leaves, said.field(part.name)) for part in fields]
 
 
 def _width(kind: pa.DataType) -> int:

@@ -106,7 +106,9 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
         # What the SQL mentions is known now, so only that much is asked of each table's files.
         mistakes, misread = [], set[str]()
         for name in _tables_of(draft.project, only) & tables.keys():
-            sources[name], wrong = known(tables[name], _used(name, views), listed=listed)
+            sources[name], wrong = known(
+                tables[name], _used(name, views), _mentioned(name, views), listed=listed
+            )
             mistakes += wrong
             misread |= {name} if wrong else set()
         # Of a table whose time column is not known, a view's can't be judged.
@@ -230,3 +232,12 @@ def _in_order(views: tuple[MaterializedView, ...]) -> list[MaterializedView]:
 
 def _used(table: str, views: Mapping[str, View]) -> frozenset[str]:
     return frozenset[str]().union(*(view.body.used.get(table, ()) for view in views.values()))
+
+
+def _mentioned(table: str, views: Mapping[str, View]) -> dict[str, frozenset[str] | None]:
+    """Which columns of a table each view may mean that reads it; None are all."""
+    return {
+        name: None if view.body.reads_all else view.body.mentioned.get(table, frozenset())
+        for name, view in views.items()
+        if table in view.declared.reads
+    }

@@ -9,23 +9,39 @@ from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.errors import MvError
 from mv_assets.spark_sql.scope import Source
+from mv_assets.tables.listing import refusals
 from mv_assets.tables.open import open_table
 from mv_assets.tables.types import INTEGERS, TIMES
 from mv_assets.views.view import unseen
 
+# The columns of a table that views may mean, by the views' names; None are all.
+Mentioned = Mapping[str, frozenset[str] | None]
 
-def known(table: Table, used: frozenset[str], *, listed: bool) -> tuple[Source, list[Mistake]]:
-    """The table with its columns, and what is wrong with it; that it can't be listed only if it has to be."""
+
+def known(
+    table: Table, used: frozenset[str], mentioned: Mentioned, *, listed: bool
+) -> tuple[Source, list[Mistake]]:
+    """The table with its columns, and what is wrong with it.
+
+    That it can't be listed, or not all that is used of it can be read, counts only if it has to be listed.
+    """
     wanted = used if table.time_column is None else used | {table.time_column}
+    opened = open_table(table, None, lambda: 0)
     try:
-        columns = open_table(table, None, lambda: 0).columns(wanted, everywhere=True)
+        columns = opened.columns(wanted, everywhere=True)
+        refused = opened.refused() if listed else {}
     except MvError as error:
         return unseen(table), [Mistake(f"tables.{table.name}.path", str(error))] if listed else []
+    mistakes = [
+        Mistake(f"views.{view}", why)
+        for view, names in mentioned.items()
+        for why in refusals(table.name, refused, names)
+    ]
     if columns is None or table.time_column is None:
-        return Source(table.name, columns, table.time_column, table.time_unit), []
-    kind, mistakes = _time_type(table, columns)
+        return Source(table.name, columns, table.time_column, table.time_unit), mistakes
+    kind, wrong = _time_type(table, columns)
     grain = "day" if kind == "date" else None
-    return Source(table.name, columns, table.time_column, table.time_unit, grain), mistakes
+    return Source(table.name, columns, table.time_column, table.time_unit, grain), [*mistakes, *wrong]
 
 
 def _time_type(table: Table, columns: Mapping[str, str]) -> tuple[str | None, list[Mistake]]:

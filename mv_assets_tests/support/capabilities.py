@@ -6,7 +6,6 @@ import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -23,15 +22,6 @@ writes_int96 = pytest.mark.skipif(
     not _int96_survives(),
     reason="this Arrow writes INT96 times before 1970 as old writers did, which are refused",
 )
-
-_SEES_STRUCTS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
-sees_structs = pytest.mark.skipif(
-    not _SEES_STRUCTS, reason="this Spark takes a struct for null if a file has none of the fields asked for"
-)
-misses_structs = pytest.mark.skipif(
-    _SEES_STRUCTS, reason="this Spark sees that a struct is there whatever fields a file has"
-)
-
 
 _UNKNOWN = ("PARSE_SYNTAX_ERROR", "UNRESOLVED_ROUTINE")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mv_assets.config import MaterializedView
@@ -81,3 +81,6 @@ class ListedTable:
         everywhere: bool = False,  # noqa: ARG002
     ) -> dict[str, str] | None:
         return None
+
+    def refused(self) -> Mapping[str, str]:
+        return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,20 +18,23 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.columns import Open, Types
 from mv_assets.spark.read.deletes import Deleted, WithDeletes, deleted_in
-from mv_assets.spark.read.readers import Reader
+from mv_assets.spark.read.readers import Reader, opened
 from mv_assets.spark.versions import arrow_schema
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
-from mv_assets.tables.lakehouse import id_of, short
+from mv_assets.tables.lakehouse import short
 from mv_assets.tables.listing import EqualityDelete, Listing, RowDeletes, Table
 from mv_assets.tables.parquet.footer import in_old_calendar
 from mv_assets.tables.parquet.table import ParquetFiles
+from mv_assets.tables.places import Place
+from mv_assets.tables.types import id_of
 from mv_assets.text import printable
 
 # What one frame may hold in memory: here, and once more in Spark.
 LARGEST = 128 << 20
 _ROWS_AT_ONCE = 16_384
 _EXACT_IN_DOUBLE = 32
+_UUIDS = ("fixed_size_binary[16]", "extension<arrow.uuid>")
 
 _Is = Callable[[pa.DataType], bool]
 
@@ -111,11 +115,15 @@ class ArrowReader:
     def _columns(self, name: str) -> _Columns:
         details = self._listing.details
         given = {column.lower(): value for column, value in details.partitions.get(name, {}).items()}
-        names = {number: column.lower() for column, number in details.field_ids.items()}
+        names = {place.field_id: column for column, place in details.columns.items()}
         compared = {number for each in self._deletes(name).equal for number, _ in each.columns}
-        given |= {_compared(n): given[names[n]] for n in compared if names.get(n) in given}
-        ids = {**details.field_ids, **{_compared(number): number for number in compared}}
-        return _Columns(given, details.physical_names, ids)
+        given |= {
+            _compared(n): given[names[n].lower()]
+            for n in compared & names.keys()
+            if names[n].lower() in given
+        }
+        places = {_compared(n): details.columns[names[n]] if n in names else _dropped(n) for n in compared}
+        return _Columns(given, {**details.columns, **places})
 
     def _deletes(self, name: str) -> RowDeletes:
         return self._listing.details.deletes.get(name, RowDeletes())
@@ -142,7 +150,7 @@ class ArrowReader:
         )
         if not all(_exact(part.type) for part in schema):
             raise Unreadable("rows are deleted from it by values that Arrow may compare otherwise")
-        columns = _Columns({}, {}, {_compared(number): number for number, _ in delete.columns})
+        columns = _Columns({}, {_compared(number): _dropped(number) for number, _ in delete.columns})
         try:
             with self._open_delete(delete.path) as source:
                 batches = _read(pq.ParquetFile(source), schema, columns)
@@ -162,6 +170,11 @@ class _Gone(NamedTuple):
 
 def _compared(field_id: int) -> str:
     return f"_mv_compared_{field_id}"
+
+
+def _dropped(field_id: int) -> Place:
+    """Where a column is that a table need not have any more."""
+    return Place(_compared(field_id), field_id)
 
 
 def _with_compared(wanted: pa.Schema, gone: Iterable[_Gone]) -> pa.Schema:
@@ -194,54 +207,111 @@ def _kept(
 
 
 class _Columns:
-    """Where the columns of one file are."""
+    """Where the columns of one file are, and what is given for all its rows."""
 
-    def __init__(
-        self, given: Mapping[str, str | None], names: Mapping[str, str], ids: Mapping[str, int]
-    ) -> None:
-        self.given = given
-        self._names = names
-        self._ids = ids
+    def __init__(self, given: Mapping[str, str | None], places: Mapping[str, Place]) -> None:
+        self.given = dict(given)
+        self._places = places
 
-    def place(self, column: str, fields: pa.Schema) -> int | None:
-        """The column's place in the file; None: it has no such column."""
-        if column in self._ids:
-            ids = [id_of(part) for part in fields]
-            if not any(each is not None for each in ids):
-                raise Unreadable("it has no field ids to find columns by")
-            found = [at for at, each in enumerate(ids) if each == self._ids[column]]
-        else:
-            name = self._names.get(column, column).lower()
-            found = [at for at, part in enumerate(fields) if part.name.lower() == name]
-        if len(found) > 1:
-            raise Unreadable(f"it has column {column} more than once")
-        return found[0] if found else None
+    def of(self, column: str) -> Place:
+        return self._places.get(column, Place(column))
+
+    def inside(self, wanted: pa.Schema, file: pa.Schema) -> dict[str, pa.Field]:
+        """The wanted columns that the file has; where it has none but the table a default, that is given."""
+        found, by_id = {}, _numbered(file)
+        for part in wanted:
+            place = self.of(part.name)
+            if part.name.lower() in self.given:
+                continue
+            at = _place(place, list(file), by_id=by_id)
+            if at is not None:
+                found[part.name] = file.field(at)
+            elif place.default is not None:
+                self.given[part.name.lower()] = place.default
+        return found
+
+
+def _numbered(fields: Iterable[pa.Field]) -> bool:
+    """Whether any of the fields, or of what is inside of them, has an id."""
+    return any(
+        id_of(part) is not None or _numbered(part.type.field(at) for at in range(part.type.num_fields))
+        for part in fields
+    )
+
+
+def _place(place: Place, fields: Sequence[pa.Field], *, by_id: bool) -> int | None:
+    """Where a field is among others; None: nowhere."""
+    if place.field_id is not None and by_id:
+        found = [at for at, part in enumerate(fields) if id_of(part) == place.field_id]
+    elif place.field_id is not None:
+        if place.names is None:
+            raise Unreadable("it has no field ids to find columns by")
+        found = [at for at, part in enumerate(fields) if part.name in place.names]
+    else:
+        found = [at for at, part in enumerate(fields) if part.name.lower() == place.name.lower()]
+    if len(found) > 1:
+        raise Unreadable(f"it has column {place.name} more than once")
+    if not found and place.needed:
+        raise Unreadable(f"it lacks column {place.name}")
+    return found[0] if found else None
 
 
 def _read(file: pq.ParquetFile, wanted: pa.Schema, columns: _Columns) -> Iterator[pa.RecordBatch]:
-    fields = file.schema_arrow
-    places = {
-        part.name: columns.place(part.name, fields)
-        for part in wanted
-        if part.name.lower() not in columns.given
-    }
-    inside = {column: fields.field(at) for column, at in places.items() if at is not None}
-    for column, part in inside.items():
-        _refuse_unlike(column, part.type, wanted.field(column).type)
+    inside, by_id = columns.inside(wanted, file.schema_arrow), _numbered(file.schema_arrow)
     if in_old_calendar(file.metadata.metadata or {}) and any(
         _has_times(part.type) for part in inside.values()
     ):
         raise Unreadable("its times are in Spark's old calendar, which only Spark moves")
+    for column, part in inside.items():
+        # Of a file without rows too.
+        _made(pa.nulls(0, part.type), columns.of(column), wanted.field(column), by_id=by_id)
     for rows, batch in _stored(file, sorted({part.name for part in inside.values()})):
         yield pa.RecordBatch.from_arrays(
             [
                 _constant(columns.given.get(part.name.lower()), part.type, rows)
                 if part.name not in inside or batch is None
-                else batch.column(inside[part.name].name).cast(part.type)
+                else _made(batch.column(inside[part.name].name), columns.of(part.name), part, by_id=by_id)
                 for part in wanted
             ],
             schema=wanted,
         )
+
+
+def _made(values: pa.Array, place: Place, wanted: pa.Field, *, by_id: bool) -> pa.Array:
+    """A column, or what is inside of one, in the wanted type; its fields are where the table has them."""
+    own, kind = values.type, wanted.type
+    if place.uuid and types.is_string(kind) and str(own) in _UUIDS:
+        texts = (None if value is None else str(UUID(bytes=value)) for value in _bytes(values))
+        return pa.array(texts, kind)
+    if not place.parts or not types.is_nested(kind) or own.id != kind.id:
+        if not _alike(own, kind):
+            raise Unreadable(
+                f"column {wanted.name} is {own} to Arrow, which is not surely what Spark takes it for"
+            )
+        return values.cast(kind)
+    # Without an offset, so that its parts are as long as it is.
+    values = pa.concat_arrays([values])
+    if types.is_struct(kind):
+        fields = [_field(values, place.part(part.name), part, by_id=by_id) for part in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
+    if types.is_map(kind):
+        keys = _made(values.keys, place.part("key"), kind.key_field, by_id=by_id)
+        items = _made(values.items, place.part("value"), kind.item_field, by_id=by_id)
+        return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=values.is_null())
+    elements = _made(values.values, place.part("element"), kind.value_field, by_id=by_id)
+    return pa.ListArray.from_arrays(values.offsets, elements, type=kind, mask=values.is_null())
+
+
+def _field(struct: pa.StructArray, place: Place, wanted: pa.Field, *, by_id: bool) -> pa.Array:
+    at = _place(place, list(struct.type), by_id=by_id)
+    if at is None:
+        return _constant(place.default, wanted.type, len(struct))
+    return _made(struct.field(at), place, wanted, by_id=by_id)
+
+
+def _bytes(values: pa.Array) -> list[bytes | None]:
+    stored = values.storage if isinstance(values, pa.ExtensionArray) else values
+    return list(stored.to_pylist())
 
 
 def _stored(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
@@ -259,11 +329,6 @@ def _constant(text: str | None, kind: pa.DataType, rows: int) -> pa.Array:
     if text is None:
         return pa.nulls(rows, kind)
     return pa.repeat(pa.scalar(text).cast(kind), rows)
-
-
-def _refuse_unlike(column: str, own: pa.DataType, wanted: pa.DataType) -> None:
-    if not _alike(own, wanted):
-        raise Unreadable(f"column {column} is {own} to Arrow, which is not surely what Spark takes it for")
 
 
 def _without_zone(kind: pa.DataType) -> bool:
@@ -344,12 +409,8 @@ def by_arrow(spark: SparkSession, table: Table, listing: Listing, of: Reader) ->
     match table:
         case ParquetFiles():
             return ArrowReader(spark, of, listing, table.folder.open)
-        case DeltaFiles(reader="files"):
+        case DeltaFiles(reader="files") | IcebergFiles(reader="files"):
             deleted = deleted_in(cast("WithDeletes", table), listing)
-            return ArrowReader(spark, of, listing, table.current().source, deleted)
-        case IcebergFiles(reader="files"):
-            deleted, source = deleted_in(cast("WithDeletes", table), listing), table.current().source
-            return ArrowReader(
-                spark, of, listing, lambda name: source(listing.path(name)), deleted, open_delete=source
-            )
+            paths = table.current().source if isinstance(table, IcebergFiles) else None
+            return ArrowReader(spark, of, listing, opened(table, listing), deleted, open_delete=paths)
     raise Unreadable(f"table {table.name} is read by its connector for Spark, not by its files")

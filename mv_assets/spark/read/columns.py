@@ -18,13 +18,13 @@ from mv_assets.spark.read.deletes import Bits
 from mv_assets.spark.read.files import Held, Part
 from mv_assets.spark.types import widest
 from mv_assets.tables.lakehouse import short
-from mv_assets.tables.types import types_in
+from mv_assets.tables.types import Shape, shapes_in
 from mv_assets.text import printable
 
 _THREADS = 8
 # Written by libraries for a column that holds nothing but nulls.
 _VOID = "void"
-_NOTHING = ("null", _VOID)
+NOTHING = ("null", _VOID)
 
 NONE_DELETED: Mapping[str, Bits] = {}
 
@@ -58,7 +58,7 @@ class Types:
             Unreadable: Spark has none.
 
         """
-        name = _VOID if name in _NOTHING else name
+        name = _VOID if name in NOTHING else name
         if name not in self._known:
             try:
                 with spark_errors():
@@ -80,21 +80,7 @@ def by_footers(
 
     None are all columns, each by the name that the file gives it.
     """
-
-    def inside(name: str) -> Inside | Unreadable:
-        try:
-            with open_file(name) as file:
-                opened = pq.ParquetFile(file)
-                kinds, spellings = types_in(opened), opened.schema_arrow.names
-        except (pa.ArrowException, OSError, ValueError) as error:
-            return Unreadable(f"file {printable(name)} can't be read ({short(error)})")
-        found: Inside = {}
-        for spelled in spellings:
-            found.setdefault(spelled.lower(), []).append((spelled, kinds[spelled]))
-        return found
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = dict(zip(names, pool.map(inside, names), strict=True))
+    found = {name: _by_names(shapes) for name, shapes in footers(names, open_file).items()}
     columns = None if wanted is None else sorted(wanted)
     return {
         name: _holding(
@@ -106,6 +92,29 @@ def by_footers(
         )
         for name, each in found.items()
     }
+
+
+def footers(names: Sequence[str], open_file: Open) -> dict[str, list[Shape] | Unreadable]:
+    """The columns of files as their footers say."""
+
+    def inside(name: str) -> list[Shape] | Unreadable:
+        try:
+            with open_file(name) as file:
+                return shapes_in(pq.ParquetFile(file))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            return Unreadable(f"file {printable(name)} can't be read ({short(error)})")
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return dict(zip(names, pool.map(inside, names), strict=True))
+
+
+def _by_names(shapes: list[Shape] | Unreadable) -> Inside | Unreadable:
+    if isinstance(shapes, Unreadable):
+        return shapes
+    found: Inside = {}
+    for shape in shapes:
+        found.setdefault(shape.name.lower(), []).append((shape.name, shape.type))
+    return found
 
 
 def _all(inside: Inside | Unreadable, given: Values) -> list[str]:
@@ -130,7 +139,7 @@ def _holding(
             return Unreadable(
                 f"file {printable(name)} has columns {both}, which Spark can't tell apart; rename one of them"
             )
-        if spellings and spellings[0][1] not in _NOTHING:
+        if spellings and spellings[0][1] not in NOTHING:
             spelled, kind = spellings[0]
             try:
                 held.append((column, Held(spelled, types.of(kind))))
@@ -148,24 +157,6 @@ def alike_spelled(holdings: Iterable[Holding], names: Iterable[str]) -> list[Hol
         given = tuple((spelled.setdefault(column.lower(), column), value) for column, value in each.given)
         found.append(Holding(each.name, held, given))
     return found
-
-
-def by_table(
-    names: Sequence[str],
-    schema: Mapping[str, DataType],
-    given: Mapping[str, Values],
-    physical_names: Mapping[str, str],
-    field_ids: Mapping[str, int],
-) -> Iterator[Holding]:
-    """What each file holds of the wanted columns, by the table's word."""
-    held = {
-        column: Held(physical_names.get(column, column), kind, field_ids.get(column))
-        for column, kind in schema.items()
-    }
-    for name in names:
-        values = {column: value for column, value in given.get(name, {}).items() if column in held}
-        inside = tuple((column, source) for column, source in held.items() if column not in values)
-        yield Holding(name, inside, tuple(values.items()))
 
 
 def merged(holdings: Iterable[Holding], given: Mapping[str, DataType]) -> dict[str, DataType]:

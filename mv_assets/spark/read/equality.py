@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.files import Held, Part, frame, quoted
 from mv_assets.tables.listing import EqualityDelete, Listing
+from mv_assets.tables.places import Place
 from mv_assets.text import printable
 
 # Files to which the same delete files apply have the same number: with it a row, and with all that it applies
@@ -45,7 +46,7 @@ class Equality:
     @cached_property
     def compared(self) -> dict[int, StructField]:
         """The columns whose values decide, by their ids; the table may have them no more."""
-        names = {number: name for name, number in self.listing.details.field_ids.items()}
+        names = {place.field_id: name for name, place in self.listing.details.columns.items()}
         return {
             number: StructField(names[number], self.type_of(self.listing.schema[names[number]]))
             if number in names
@@ -53,6 +54,15 @@ class Equality:
             for some in self._sets
             for each in some
             for number, kind in each.columns
+        }
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """How these columns are found in files."""
+        known = self.listing.details.columns
+        return {
+            part.name: known.get(part.name, Place(part.name, number))
+            for number, part in self.compared.items()
         }
 
     def kept(self, spark: SparkSession, rows: DataFrame) -> DataFrame:

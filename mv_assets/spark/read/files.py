@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.job_size import list_at_once, read_whole_columns
+from mv_assets.spark.read.conversion import Conversion, converted
 from mv_assets.spark.read.deletes import Bits, as_lists, is_kept
 from mv_assets.spark.read.scans import Scan, Values, in_utc, scans
 from mv_assets.spark.types import completed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # What Spark takes for a pattern.
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://([^/]*))?(.*)", re.DOTALL)
-_FIELD_ID = "parquet.field.id"
+FIELD_ID = "parquet.field.id"
 _KEY, _KNOWN, _ROW, _DELETED, _GIVEN = "_mv_file", "_mv_known", "_mv_row", "_mv_deleted", "_mv_given_"
 _BEFORE_FOLDERS = "_mv_before_folders"
 # Spark writes a path on this machine now with one slash, now with three.
@@ -41,20 +42,29 @@ _WITHOUT_CHECKSUMS = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A column inside a file: under a name, or, where it has an id, under whatever name has that."""
+    """A column inside a file: under a name, or, where it has an id, under whatever name has that.
+
+    `kind` is what Spark is asked for, and `how` what is made of it, where that is told.
+    """
 
     name: str
     kind: DataType
     field_id: int | None = None
+    how: Conversion | None = None
 
     @property
     def asked(self) -> str:
-        """The name that Spark is asked for.
+        """The name that Spark is asked for."""
+        return self.name if self.field_id is None else asked_by_id(self.field_id)
 
-        Where it finds a column by id it still skips rows by the statistics of the column of that name, which
-        in an older file may be another one.
-        """
-        return self.name if self.field_id is None else f"_mv_field_{self.field_id}"
+
+def asked_by_id(field_id: int) -> str:
+    """A name that no file has.
+
+    Where Spark finds a column by id it still skips rows by the statistics of the column whose name it is
+    asked for, which in an older file may be another one; inside a column it takes that one for it.
+    """
+    return f"_mv_field_{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> D
     )
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
-    inside: dict[str, str | Column] = {name: source.asked for name, source in part.held.items()}
+    inside = {name: _inside(source) for name, source in part.held.items()}
     if scan.folders is not None:
         spelled = {name.lower(): name for name in scan.folders.columns}
         inside |= {name: spelled[name.lower()] for name in part.given}
@@ -256,8 +266,16 @@ def _spellings(uri: str) -> list[str]:
 def _field(source: Held, column: StructField) -> StructField:
     from pyspark.sql.types import StructField  # noqa: PLC0415
 
-    metadata = {} if source.field_id is None else {_FIELD_ID: source.field_id}
-    return StructField(source.asked, completed(source.kind, column.dataType), metadata=metadata)
+    metadata = {} if source.field_id is None else {FIELD_ID: source.field_id}
+    kind = completed(source.kind, column.dataType) if source.how is None else source.kind
+    return StructField(source.asked, kind, metadata=metadata)
+
+
+def _inside(source: Held) -> str | Column:
+    """A column of the file, or what is made of it."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    return source.asked if source.how is None else converted(sql.col(quoted(source.asked)), source.how)
 
 
 def _under_names(rows: DataFrame, inside: Mapping[str, str | Column], columns: StructType) -> DataFrame:

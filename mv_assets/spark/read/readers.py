@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,18 +22,20 @@ from mv_assets.spark.read.columns import (
     Values,
     alike_spelled,
     by_footers,
-    by_table,
+    footers,
     merged,
     parts,
 )
 from mv_assets.spark.read.deletes import Deleted, WithDeletes, bits, deleted_in
 from mv_assets.spark.read.equality import GROUP, Equality
 from mv_assets.spark.read.files import frame, quoted, union
-from mv_assets.spark.versions import keeps_structs
+from mv_assets.spark.read.places import by_footer, by_table
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.parquet.table import ParquetFiles
+from mv_assets.tables.places import Place
+from mv_assets.tables.types import Shape
 
 # By format: the option that names a version, and where the connector is had from.
 _CONNECTORS = {
@@ -40,6 +43,7 @@ _CONNECTORS = {
     "iceberg": ("snapshot-id", "org.apache.iceberg:iceberg-spark-runtime"),
 }
 
+T = TypeVar("T")
 Unknown = Callable[[frozenset[str]], dict[str, str]]
 
 
@@ -109,7 +113,7 @@ class FolderReader(_OfFiles):
         self._held |= by_footers(new, self._wanted, given, self._open, self._types)
 
     def schema(self, names: Iterable[str]) -> StructType:
-        holdings = self._holdings(names)
+        holdings = whole(self._held[name] for name in names)
         if self._wanted is None:
             # Those of these files and of no others, in their order: what is read depends on nothing else.
             holdings = alike_spelled(holdings, ())
@@ -127,19 +131,10 @@ class FolderReader(_OfFiles):
         return [] if kinds else sorted(self._unknown(frozenset()))
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        holdings = self._holdings(names)
+        holdings = whole(self._held[name] for name in names)
         if self._wanted is None:
             holdings = alike_spelled(holdings, schema.fieldNames())
         return frame(self._spark, list(parts(holdings, self._listing.path)), schema)
-
-    def _holdings(self, names: Iterable[str]) -> list[Holding]:
-        found = []
-        for name in names:
-            held = self._held[name]
-            if isinstance(held, Unreadable):
-                raise held
-            found.append(held)
-        return found
 
     @cached_property
     def _given(self) -> dict[str, DataType]:
@@ -167,42 +162,56 @@ class FolderReader(_OfFiles):
 
 
 class LakehouseReader(_OfFiles):
-    """Parquet files of which the table's log or metadata says what they hold."""
+    """Parquet files of which the table's log or metadata says what they hold.
+
+    Where that may differ from file to file, their footers are asked.
+
+    Raises:
+        Unreadable: a wanted column would be read wrong.
+
+    """
 
     def __init__(
         self,
         spark: SparkSession,
         listing: Listing,
         wanted: Iterable[str] | None,
+        open_file: Open,
         deleted: Deleted,
     ) -> None:
-        types, folded = Types(spark), {name.lower(): name for name in listing.schema}
+        folded = {name.lower(): name for name in listing.schema}
         columns = listing.schema if wanted is None else sorted(wanted)
         spelled = {column: folded[column.lower()] for column in columns if column.lower() in folded}
+        refused = listing.refusals(spelled.values())
+        if refused:
+            raise Unreadable("; ".join(refused))
         self._spark = spark
         self._listing = listing
-        self._types = types
-        self._schema = {name: types.of(listing.schema[name]) for name in spelled.values()}
+        self._open = open_file
+        self._types = Types(spark)
+        self._schema = {name: self._types.of(listing.schema[name]) for name in spelled.values()}
+        places = listing.details.columns
+        self._places = {name: places.get(name, Place(name)) for name in self._schema}
+        asked = {**self._places, **{each.name: each for each in _compared(listing)}}
+        self._asks = any(place.only_footers_tell for place in asked.values())
+        self._inside: dict[str, list[Shape] | Unreadable] = {}
         # The windows of neighbouring buckets have the same files.
         self._deleted = cache(lambda name: bits(deleted(name)))
 
     def learn(self, names: Sequence[str]) -> None:
-        """Nothing that the listing does not say."""
+        if self._asks:
+            self._inside |= footers([name for name in names if name not in self._inside], self._open)
 
-    def schema(self, names: Iterable[str]) -> StructType:  # noqa: ARG002 - one for all
+    def schema(self, names: Iterable[str]) -> StructType:
+        if self._asks:
+            self._held(list(names), self._schema, self._listing.details.partitions, self._places)
         return StructType([StructField(column, kind) for column, kind in self._schema.items()])
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        details = self._listing.details
-        emptied = sorted(details.emptied & self._schema.keys())
-        if emptied and not keeps_structs(self._spark):
-            raise Unreadable(
-                f"older files have none of the fields of a struct in {', '.join(emptied)}, which this Spark "
-                "takes for null; use Spark 4.1 or newer, or rewrite the files"
-            )
-        partly = [name for name in names if name in details.deletes and details.deletes[name].equal]
-        whole = sorted(set(names) - set(partly))
-        frames = [self._rows(whole, schema)] if whole or not partly else []
+        deletes = self._listing.details.deletes
+        partly = [name for name in names if name in deletes and deletes[name].equal]
+        others = sorted(set(names) - set(partly))
+        frames = [self._rows(others, schema)] if others or not partly else []
         return union([*frames, self._without_equal(partly, schema)] if partly else frames)
 
     def _without_equal(self, names: Sequence[str], schema: StructType) -> DataFrame:
@@ -210,30 +219,52 @@ class LakehouseReader(_OfFiles):
         equality = Equality(self._listing, names, self._types.of)
         further = [part for part in equality.compared.values() if part.name not in schema.fieldNames()]
         read = StructType([*schema, *further, StructField(GROUP, StringType())])
-        ids = {part.name: number for number, part in equality.compared.items()}
-        rows = equality.kept(self._spark, self._rows(names, read, ids, equality.groups))
+        rows = equality.kept(self._spark, self._rows(names, read, equality.places, equality.groups))
         return rows.select(*map(quoted, schema.fieldNames()))
 
     def _rows(
         self,
         names: Sequence[str],
         schema: StructType,
-        ids: Mapping[str, int] = MappingProxyType({}),
+        places: Mapping[str, Place] = MappingProxyType({}),
         groups: Mapping[str, str] = MappingProxyType({}),
     ) -> DataFrame:
         """The rows of files, without those at deleted places.
 
-        Columns that are not the table's are found by `ids`, and the group is given.
+        Columns that are not wanted have `places` of their own, and the group is given.
         """
         details = self._listing.details
         kinds = {part.name: self._schema.get(part.name, part.dataType) for part in schema}
         given: Mapping[str, Values] = {
             name: {**details.partitions.get(name, {}), GROUP: group} for name, group in groups.items()
         } or details.partitions
-        held = by_table(names, kinds, given, details.physical_names, {**details.field_ids, **ids})
+        held = self._held(names, kinds, given, {GROUP: Place(GROUP), **places, **self._places})
         partly = [name for name in names if name in details.deletes and details.deletes[name].places]
         deleted = {name: self._deleted(name) for name in partly}
         return frame(self._spark, list(parts(held, self._listing.path, deleted)), schema)
+
+    def _held(
+        self,
+        names: Sequence[str],
+        kinds: Mapping[str, DataType],
+        given: Mapping[str, Values],
+        places: Mapping[str, Place],
+    ) -> list[Holding]:
+        # What is of no type is in no file.
+        stored = {name: kind for name, kind in kinds.items() if not isinstance(kind, NullType)}
+        if not self._asks:
+            return list(by_table(names, stored, given, places))
+        return [
+            by_footer(name, shapes, stored, given.get(name, {}), places, self._types)
+            for name, shapes in zip(names, whole(self._inside[name] for name in names), strict=True)
+        ]
+
+
+def _compared(listing: Listing) -> list[Place]:
+    """The columns by whose values rows are deleted, as far as the table still has them."""
+    deletes = listing.details.deletes.values()
+    ids = {number for each in deletes for delete in each.equal for number, _ in delete.columns}
+    return [place for place in listing.details.columns.values() if ids and place.field_id in ids]
 
 
 class ConnectorReader(_OfFiles):
@@ -279,6 +310,21 @@ class ConnectorReader(_OfFiles):
         return found
 
 
+def whole(found: Iterable[T | Unreadable]) -> list[T]:
+    """What is known of files.
+
+    Raises:
+        Unreadable: one of them can't be read.
+
+    """
+    known = []
+    for each in found:
+        if isinstance(each, Unreadable):
+            raise each
+        known.append(each)
+    return known
+
+
 def once(names: Iterable[str]) -> list[str]:
     """Names without those that are the same to Spark."""
     found: dict[str, str] = {}
@@ -316,4 +362,24 @@ def reader_of(
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
             return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
         case _:
-            return LakehouseReader(spark, listing, both, deleted_in(cast("WithDeletes", table), listing))
+            deleted = deleted_in(cast("WithDeletes", table), listing)
+            return LakehouseReader(spark, listing, both, opened(table, listing), deleted)
+
+
+def opened(table: Table, listing: Listing) -> Open:
+    """How the files of a Delta or Iceberg table are opened; the table itself only when the first one is."""
+
+    @cache
+    def source() -> Open:
+        match table:
+            case DeltaFiles():
+                return table.source
+            case IcebergFiles():
+                found = table.current().source
+                return lambda name: found(listing.path(name))
+        raise Unreadable(f"table {table.name} has no files of its own")
+
+    def open_file(name: str) -> pa.NativeFile:
+        return source()(name)
+
+    return open_file

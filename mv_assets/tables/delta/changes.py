@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.delta.description import Description, name_of
@@ -42,8 +42,8 @@ class _Changes:
     def __init__(self) -> None:
         self.touched: set[Key] = set()
         self.added: dict[Key, Add] = {}
-        # What a rewrite removed: files that came meanwhile, and keys of those that were there before.
-        self._rewrites: dict[int, tuple[list[Add], list[Key], frozenset[str]]] = {}
+        # Of a rewrite: removed files that came meanwhile, keys of those from before, and what it added.
+        self._rewrites: dict[int, tuple[list[Add], list[Key], list[Add]]] = {}
 
     def follow(self, commit: Commit) -> None:
         if commit.rewrites:
@@ -51,33 +51,30 @@ class _Changes:
             came = [self.added[key] for key in commit.removes if key in self.added]
             # A file that went before can't be removed again: such a commit says nothing.
             if not self.touched.intersection(before):
-                self._rewrites[commit.version] = (
-                    came,
-                    before,
-                    frozenset(name_of(key[0]) for key in commit.adds),
-                )
+                self._rewrites[commit.version] = came, before, list(commit.adds.values())
         for key in commit.removes | commit.adds.keys():
             self.added.pop(key, None)
             self.touched.add(key)
         self.added |= commit.adds
 
     def rewritten(self, before: Mapping[Key, Active], description: Description) -> dict[int, Rewrite]:
-        """The rewrites whose removed files are all known; others would have to be computed anew anyway."""
+        """The rewrites whose files are all known; others would have to be computed anew anyway."""
         found = {}
-        for version, (came, keys, names) in self._rewrites.items():
-            files = [
+        for version, (came, keys, adds) in self._rewrites.items():
+            removed = [
                 *(description.of(add).file for add in came),
                 *(before[key] for key in keys if key in before),
             ]
-            if len(files) == len(came) + len(keys) and all(file.extent is not None for file in files):
-                segments = (_segment(file) for file in sorted(files))
-                found[version] = Rewrite(tuple(each for each in segments if each is not None), names)
+            added = [description.of(add).file for add in adds]
+            known = all(file.extent is not None for file in (*removed, *added))
+            if known and len(removed) == len(came) + len(keys):
+                found[version] = Rewrite(_segments(removed), _segments(added))
         return found
 
 
-def _segment(file: Active) -> Segment | None:
-    span = None if file.extent is None else file.extent.range
-    return None if span is None else Segment(file.name, file.crc, *span)
+def _segments(files: Iterable[Active]) -> tuple[Segment, ...]:
+    spans = ((file, file.extent.range) for file in sorted(files) if file.extent is not None)
+    return tuple(Segment(file.name, file.crc, *span) for file, span in spans if span is not None)
 
 
 def _latest(rewrites: Mapping[int, Rewrite]) -> dict[int, Rewrite]:
@@ -85,7 +82,7 @@ def _latest(rewrites: Mapping[int, Rewrite]) -> dict[int, Rewrite]:
     kept: dict[int, Rewrite] = {}
     files = 0
     for version in sorted(rewrites, reverse=True):
-        files += len(rewrites[version].removed)
+        files += len(rewrites[version].removed) + len(rewrites[version].added)
         if kept and files > _REWRITTEN:
             break
         kept[version] = rewrites[version]

@@ -19,8 +19,9 @@ from mv_assets.tables.parquet.footer import Extent
 _REWRITES = pa.schema(
     {
         "version": pa.int64(),
+        # Whether it is one of the files that came, or of those that went.
+        "came": pa.bool_(),
         "name": pa.large_string(),
-        # Null for files that came.
         "crc": pa.int64(),
         "start": pa.int64(),
         "end": pa.int64(),
@@ -122,26 +123,19 @@ def _by_name(table: pa.Table, names: list[str], kind: str) -> dict[str, Any]:
 
 def _rewrites(rewrites: Mapping[int, Rewrite]) -> pa.Table:
     rows = [
-        (version, each.name, each.crc, each.start_ms, each.end_ms)
+        (version, came, each.name, each.crc, each.start_ms, each.end_ms)
         for version, rewrite in rewrites.items()
-        for each in rewrite.removed
+        for came, segments in ((False, rewrite.removed), (True, rewrite.added))
+        for each in segments
     ]
-    came = [
-        (version, name, None, None, None) for version, each in rewrites.items() for name in sorted(each.added)
-    ]
-    columns = list(zip(*rows, *came, strict=True))
+    columns = list(zip(*rows, strict=True))
     return pa.table(columns or [()] * len(_REWRITES), schema=_REWRITES)
 
 
 def _rewritten(table: pa.Table) -> dict[int, Rewrite]:
-    removed: dict[int, list[Segment]] = {}
-    added: dict[int, set[str]] = {}
-    for version, name, crc, start, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        if crc is None:
-            added.setdefault(version, set()).add(name)
-        else:
-            removed.setdefault(version, []).append(Segment(name, crc, start, end))
+    found: dict[int, dict[bool, list[Segment]]] = {}
+    for version, came, *segment in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        found.setdefault(version, {False: [], True: []})[came].append(Segment(*segment))
     return {
-        version: Rewrite(tuple(removed.get(version, ())), frozenset(names))
-        for version, names in sorted(added.items())
+        version: Rewrite(tuple(each[False]), tuple(each[True])) for version, each in sorted(found.items())
     }

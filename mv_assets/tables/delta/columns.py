@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from mv_assets.tables.lakehouse import LEAVE_OUT
 from mv_assets.tables.parquet.annotations import Said
+from mv_assets.tables.places import Place
 from mv_assets.tables.types import spark_types
 
 _ID = "delta.columnMapping.id"
 _NAME = "delta.columnMapping.physicalName"
+# Stands where a column, or something inside it, has a narrower type in older files.
+_WIDENED = "delta.typeChanges"
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,40 @@ class DeltaColumns:
     partitioning: tuple[str, ...]
     mode: str
 
-    @property
-    def physical_names(self) -> dict[str, str]:
-        """The columns' names inside the files, where columns are found by these."""
-        return self._logged_names if self.mode == "name" else {}
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """How the columns are found inside the files."""
+        return {part["name"]: self._place(part) for part in self.fields}
 
-    @property
-    def field_ids(self) -> dict[str, int]:
-        """The columns' ids inside the files, where columns are found by these."""
-        return {part["name"]: part["metadata"][_ID] for part in self.fields} if self.mode == "id" else {}
+    def _place(self, part: Mapping[str, Any]) -> Place:
+        metadata, own = part["metadata"], part["name"]
+        return Place(
+            own if self.mode == "none" else metadata.get(_NAME, own),
+            metadata.get(_ID) if self.mode == "id" else None,
+            tuple(self._parts(part["type"])),
+            varies=_WIDENED in metadata,
+        )
+
+    def _parts(self, kind: Any) -> Iterator[tuple[str, Place]]:
+        if not isinstance(kind, dict):
+            return
+        for field in kind.get("fields", ()):
+            yield field["name"], self._place(field)
+        for name in ("element", "key", "value"):
+            if f"{name}Type" in kind:
+                yield name, Place(name, parts=tuple(self._parts(kind[f"{name}Type"])))
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """Columns that would be read wrong from the files, with the reason."""
+        found = {}
+        for part in self.fields:
+            if _has_variants(part["type"]):
+                found[part["name"]] = f"has variants, which would be read wrong; {LEAVE_OUT}"
+        for name in self.partitioning:
+            if self.types[name] == "binary":
+                found[name] = f"has binary partition values, which would be read wrong; {LEAVE_OUT}"
+        return found
 
     def logged(self, name: str) -> str:
         """Under which name the log keeps a column's statistics."""
@@ -46,25 +76,12 @@ class DeltaColumns:
             return {}
         return {part["name"]: part["metadata"].get(_NAME, part["name"]) for part in self.fields}
 
-    @property
-    def mapped_inside(self) -> list[str]:
-        """Columns with nested fields that the files call otherwise."""
-        return [part["name"] for part in self.fields if self.mode != "none" and _mapped_inside(part["type"])]
 
-    @property
-    def widened(self) -> list[str]:
-        """Columns that may have a narrower type inside older files."""
-        return [part["name"] for part in self.fields if '"delta.typeChanges"' in json.dumps(part)]
-
-
-def _mapped_inside(kind: Any) -> bool:
+def _has_variants(kind: Any) -> bool:
     if not isinstance(kind, dict):
-        return False
-    parts = kind.get("fields", [])
-    if any(part["metadata"].get(_NAME, part["name"]) != part["name"] for part in parts):
-        return True
-    inner = [kind.get(key) for key in ("elementType", "keyType", "valueType")]
-    return any(_mapped_inside(part) for part in [*inner, *(part["type"] for part in parts)])
+        return bool(kind == "variant")
+    inner = [kind.get(f"{key}Type") for key in ("element", "key", "value")]
+    return any(map(_has_variants, [*inner, *(part["type"] for part in kind.get("fields", ()))]))
 
 
 @lru_cache(maxsize=64)

@@ -23,12 +23,13 @@ from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
 from mv_assets.tables.parquet.footer import Extent
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# Reader features that ask nothing of whoever reads the listed files, or that are checked on their own.
+# Reader features that ask nothing of whoever reads the listed files, or concern some columns or files only.
 _UNDERSTOOD = frozenset(
     {
         "columnMapping",
@@ -38,6 +39,10 @@ _UNDERSTOOD = frozenset(
         "typeWidening-preview",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
     }
 )
 _UNSUPPORTED = re.compile(
@@ -74,7 +79,11 @@ class DeltaFiles:
         everywhere: bool = False,  # noqa: ARG002
     ) -> dict[str, str] | None:
         with self.readable():
-            return self._head().columns.types
+            return self.current().head.columns.types
+
+    def refused(self) -> Mapping[str, str]:
+        with self.readable():
+            return self.current().refused
 
     def deleted(self, listing: Listing, name: str) -> pa.Int64Array:
         """The rows of a listed file that are deleted, by their places in it, ascending.
@@ -225,19 +234,14 @@ class DeltaTableVersion:
 
     def refuse(self) -> None:
         """Refuse what can't be told from the listed files alone."""
-        name, columns = self.table.name, self.head.columns
         foreign = sorted(frozenset(self.head.features) - _UNDERSTOOD)
         if foreign:
-            raise TableRefused(name, f"needs the Delta reader feature {', '.join(foreign)}", BY_SPARK)
-        if columns.widened:
-            what = f"has columns whose types were widened ({', '.join(columns.widened)})"
-            raise TableRefused(name, what, BY_SPARK)
-        if columns.mapped_inside:
-            what = f"uses column mapping inside nested columns ({', '.join(columns.mapped_inside)})"
-            raise TableRefused(name, what, BY_SPARK)
-        binary = [part for part in columns.partitioning if columns.types[part] == "binary"]
-        if binary:
-            raise TableRefused(name, f"is partitioned by binary values ({', '.join(binary)})", BY_SPARK)
+            what = f"needs the Delta reader feature {', '.join(foreign)}"
+            raise TableRefused(self.table.name, what, BY_SPARK)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return self.head.columns.refused if self.table.reader == "files" else {}
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, columns = self.table, self.head.columns
@@ -249,8 +253,8 @@ class DeltaTableVersion:
                 table.path.rstrip("/"),
                 files.elsewhere,
                 files.partitions,
-                columns.physical_names,
-                columns.field_ids,
+                columns.places,
+                self.refused,
                 deletes=files.deletes,
             )
             self._read(listing, files, gone, on_read)
@@ -299,21 +303,21 @@ class DeltaTableVersion:
         table, unread = self.table, files.unread
         if not unread:
             return
-        time, field_id = self._time_in_files()
+        time, place = self._time_in_files()
 
         def read(file: Active) -> Extent:
             with table.source(file.name) as source:
-                return lakehouse.of_footer(source, time, field_id)
+                return lakehouse.of_footer(source, time, place)
 
-        how = f"{time} {field_id}"
+        how = f"{time} {place.field_id}"
         lakehouse.enter(listing, unread, read, how, table.inventory, table.settle_ms, on_read, gone)
         known = [file for file in unread if file.name not in listing.broken]
         if known:
             table.memory.keep(self.head, files.learned(known, listing), len(known))
 
-    def _time_in_files(self) -> tuple[TimeColumn, int | None]:
+    def _time_in_files(self) -> tuple[TimeColumn, Place]:
         time, columns = self.table.time, self.head.columns
         if time is None:
-            return TimeColumn(""), None
+            return TimeColumn(""), Place("")
         name = lakehouse.named(columns.types, time.name) or time.name
-        return TimeColumn(columns.logged(name), time.unit), columns.field_ids.get(name)
+        return TimeColumn(columns.logged(name), time.unit), columns.places[name]

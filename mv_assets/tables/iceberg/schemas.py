@@ -1,19 +1,22 @@
-"""The columns of an Iceberg table: their Spark types, their ids, and partition values as text."""
+"""The columns of an Iceberg table: their Spark types, how files have them, and partition values as text."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from mv_assets.tables.lakehouse import LEAVE_OUT
+from mv_assets.tables.places import Place
 from mv_assets.tables.types import field_name
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.name_mapping import MappedField
     from pyiceberg.types import IcebergType, NestedField
 
 _SPARK = {
@@ -33,6 +36,10 @@ _SPARK = {
     "binary": "binary",
     "unknown": "void",
 }
+# Types whose names go on with a size.
+_BY_SIZE = ("decimal", "fixed")
+_BYTES = ("binary", "fixed")
+_NANOSECONDS = ("timestamp_ns", "timestamptz_ns")
 _ARROW = {
     "date": pa.date32(),
     "time": pa.time64("us"),
@@ -80,74 +87,131 @@ def types_by_id(metadata: TableMetadata, unlike: Container[str] = ()) -> dict[in
     }
 
 
-def moved_inside(metadata: TableMetadata) -> str | None:
-    """A nested field that some schema of the table has under another name or id; None if there is none.
-
-    Files know fields by id; Spark, reading them, finds only the top-level columns so.
-    """
-    from pyiceberg.schema import Schema, index_by_name  # noqa: PLC0415 - an extra
-
-    ids: dict[tuple[int, str], int] = {}
-    names: dict[int, str] = {}
-    for schema in metadata.schemas:
-        for top in schema.fields:
-            for path, field_id in index_by_name(Schema(top)).items():
-                name = schema.find_field(field_id).name
-                place = (top.field_id, path.removeprefix(top.name))
-                moved = (
-                    ids.setdefault(place, field_id) != field_id or names.setdefault(field_id, name) != name
-                )
-                if moved and field_id != top.field_id:
-                    return path
-    return None
+def refused(schema: Schema) -> dict[str, str]:
+    """Columns that would be read wrong from the files, with the reason."""
+    found = {}
+    for top in schema.fields:
+        for part in _within(top):
+            kind, inside = str(part.field_type), "" if part is top else f"{part.name}, "
+            if part.field_type.is_primitive and kind not in _SPARK and not kind.startswith(_BY_SIZE):
+                found[top.name] = f"holds {inside}{kind}, which is none of Spark's types; {LEAVE_OUT}"
+            elif kind in _NANOSECONDS:
+                found[top.name] = f"holds {inside}nanoseconds ({kind}), which Spark can't read; {LEAVE_OUT}"
+            elif part.initial_default is not None and kind.startswith(_BYTES):
+                found[top.name] = f"holds {inside}{kind} with a default value for older files; {LEAVE_OUT}"
+    return found
 
 
-def emptied_inside(metadata: TableMetadata) -> frozenset[str]:
-    """Columns with a struct that once had none of its present fields: files of then hold none of them."""
+def places(metadata: TableMetadata) -> dict[str, Place]:
+    """How the columns are found inside the files, which know them by id or, if imported, by name."""
+    mapping = metadata.name_mapping()
+    names = None if mapping is None else dict(_mapped(mapping.root))
+    facts = _Facts(names, _emptied(metadata), _bytes_by_partition(metadata))
+    return {part.name: _place(part, facts) for part in metadata.schema().fields}
+
+
+class _Facts(NamedTuple):
+    """What a table says of some of its fields, by id."""
+
+    # In files without ids; None: there should be none such.
+    names: Mapping[int, tuple[str, ...]] | None
+    # Structs of which some files may hold none of the present fields, so that Spark may take them for null.
+    emptied: frozenset[int]
+    # Those whose partition values are bytes, so that files have to hold them.
+    needed: frozenset[int]
+
+
+def _place(part: NestedField, facts: _Facts) -> Place:
+    number, default = part.field_id, part.initial_default
+    return Place(
+        part.name,
+        number,
+        tuple((inner.name, _place(inner, facts)) for inner in _inside(part)),
+        None if facts.names is None else facts.names.get(number, ()),
+        None if default is None else _default(part.field_type, default),
+        uuid=str(part.field_type) == "uuid",
+        varies=default is not None
+        or facts.names is not None
+        or number in facts.emptied
+        or number in facts.needed,
+        needed=number in facts.needed,
+    )
+
+
+def _inside(part: NestedField) -> tuple[NestedField, ...]:
+    from pyiceberg.types import ListType, MapType, StructType  # noqa: PLC0415 - an extra
+
+    match part.field_type:
+        case StructType() as kind:
+            return kind.fields
+        case ListType() as kind:
+            return (kind.element_field,)
+        case MapType() as kind:
+            return kind.key_field, kind.value_field
+    return ()
+
+
+def _within(part: NestedField) -> Iterator[NestedField]:
+    """A field, and all that is inside of it."""
+    yield part
+    for inner in _inside(part):
+        yield from _within(inner)
+
+
+def _mapped(fields: Iterable[MappedField]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for each in fields:
+        if each.field_id is not None:
+            yield each.field_id, tuple(sorted(each.names))
+        yield from _mapped(each.fields)
+
+
+def _default(kind: IcebergType, value: Any) -> str:
+    """A default value as text, which Spark casts."""
+    from pyiceberg.conversions import to_json  # noqa: PLC0415 - an extra
+    from pyiceberg.types import PrimitiveType  # noqa: PLC0415
+
+    said = value
+    if isinstance(kind, PrimitiveType) and not isinstance(value, str):
+        said = to_json(kind, value)
+    return str(said).lower() if isinstance(said, bool) else str(said)
+
+
+def _bytes_by_partition(metadata: TableMetadata) -> frozenset[int]:
+    from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415 - an extra
+
+    kinds = {part.field_id: str(part.field_type) for part in metadata.schema().fields}
+    fields = (part for spec in metadata.partition_specs for part in spec.fields)
+    identical = {part.source_id for part in fields if isinstance(part.transform, IdentityTransform)}
+    return frozenset(number for number in identical if kinds.get(number, "").startswith((*_BYTES, "uuid")))
+
+
+def _emptied(metadata: TableMetadata) -> frozenset[int]:
+    """Structs that once had none of their present fields: files of then hold none of them."""
     earlier = [_structs(schema.fields) for schema in metadata.schemas]
     return frozenset(
-        top.name
-        for top in metadata.schema().fields
-        for struct, now in _structs([top]).items()
+        struct
+        for struct, now in _structs(metadata.schema().fields).items()
         if any(struct in then and not then[struct] & now for then in earlier)
     )
 
 
 def _structs(fields: Iterable[NestedField]) -> dict[int, frozenset[int]]:
     """The ids of the fields of each struct, by its own id, at any depth."""
-    from pyiceberg.types import ListType, MapType, StructType  # noqa: PLC0415 - an extra
-
-    found: dict[int, frozenset[int]] = {}
-    for field in fields:
-        kind: IcebergType = field.field_type
-        inside: list[NestedField] = []
-        if isinstance(kind, StructType):
-            inside = list(kind.fields)
-            found[field.field_id] = frozenset(part.field_id for part in inside)
-        elif isinstance(kind, ListType):
-            inside = [kind.element_field]
-        elif isinstance(kind, MapType):
-            inside = [kind.key_field, kind.value_field]
-        found |= _structs(inside)
-    return found
-
-
-def redefined(metadata: TableMetadata) -> list[str]:
-    """Columns that had another id or type under their present names: the same files now read otherwise."""
-    now = {part.name: part for part in metadata.schema().fields}
-    earlier = [part for schema in metadata.schemas for part in schema.fields if part.name in now]
-    found = {
-        part.name
-        for part in earlier
-        if (part.field_id, part.field_type) != (now[part.name].field_id, now[part.name].field_type)
+    return {
+        part.field_id: frozenset(inner.field_id for inner in _inside(part))
+        for top in fields
+        for part in _within(top)
+        if part.field_type.is_struct
     }
-    return [f"{name} {now[name].field_id} {now[name].field_type}" for name in sorted(found)]
 
 
-def defaulted(schema: Schema) -> list[str]:
-    """Columns that older files don't have, and that are not null there."""
-    fields = [schema.find_field(field_id) for field_id in sorted(schema.field_ids)]
-    return [part.name for part in fields if part.initial_default is not None]
+def redefined(metadata: TableMetadata, name: str) -> list[str]:
+    """That a column had another id or type under its present name: the same files now read otherwise."""
+    now = metadata.schema().find_field(name)
+    earlier = [part for schema in metadata.schemas for part in schema.fields if part.name == now.name]
+    if all((part.field_id, part.field_type) == (now.field_id, now.field_type) for part in earlier):
+        return []
+    return [f"{now.name} {now.field_id} {now.field_type}"]
 
 
 @lru_cache(maxsize=65_536)

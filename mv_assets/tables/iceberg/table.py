@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
+from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.iceberg import schemas
 from mv_assets.tables.iceberg.blocks import Assembly, Meaning, blocks
 from mv_assets.tables.iceberg.catalogs import named_table
@@ -22,7 +23,7 @@ from mv_assets.tables.iceberg.remembered import Metadata
 from mv_assets.tables.iceberg.rewrites import rewrites
 from mv_assets.tables.iceberg.times import IcebergTime
 from mv_assets.tables.inventory import Inventory
-from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
+from mv_assets.tables.lakehouse import Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
 from mv_assets.tables.parquet.footer import Extent, Unusable
 from mv_assets.tables.times import TimeColumn
@@ -61,10 +62,7 @@ class IcebergFiles:
 
     def current(self) -> IcebergTableVersion:
         with self.readable():
-            version = IcebergTableVersion(self, self._open())
-            if self.reader == "files":
-                version.refuse()
-        return version
+            return IcebergTableVersion(self, self._open())
 
     def columns(
         self,
@@ -101,6 +99,10 @@ class IcebergFiles:
             self._reached.clear()
             self._reached[version] = opened
         return self._reached[version]
+
+    def refused(self) -> Mapping[str, str]:
+        with self.readable():
+            return self.current().refused
 
     def _open(self) -> Table:
         properties = self.catalog or {}
@@ -144,19 +146,15 @@ class IcebergTableVersion:
     @property
     def version(self) -> str:
         metadata = self.opened.metadata
-        return f"{metadata.table_uuid}@{metadata.current_snapshot_id} schema {metadata.current_schema_id}"
+        # Names may be mapped anew without a snapshot.
+        names = metadata.properties.get("schema.name-mapping.default")
+        mapped = "" if names is None else f" names {hashed(names)}"
+        schema = f"schema {metadata.current_schema_id}{mapped}"
+        return f"{metadata.table_uuid}@{metadata.current_snapshot_id} {schema}"
 
-    def refuse(self) -> None:
-        """Refuse what can't be told from the listed files alone."""
-        name, metadata = self.table.name, self.opened.metadata
-        defaulted = schemas.defaulted(self.opened.schema())
-        if defaulted:
-            raise TableRefused(name, f"has default values for older files ({', '.join(defaulted)})", BY_SPARK)
-        moved = schemas.moved_inside(metadata)
-        if moved is not None:
-            raise TableRefused(name, f"has a nested field that was renamed or replaced ({moved})", BY_SPARK)
-        if metadata.current_snapshot_id is not None and "schema.name-mapping.default" in metadata.properties:
-            raise TableRefused(name, "has imported files without field ids (a name mapping)", BY_SPARK)
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return schemas.refused(self.opened.schema()) if self.table.reader == "files" else {}
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         table, schema = self.table, self.opened.schema()
@@ -164,25 +162,23 @@ class IcebergTableVersion:
             columns = schemas.columns(schema)
             listing = Listing(table.name, self.version, table.clock(), schema=columns)
             time = self._time(columns)
-            redefined = schemas.redefined(self.opened.metadata)
+            redefined = schemas.redefined(self.opened.metadata, time.column.name) if time else []
             meaning = Meaning(self.opened.metadata, table.reader, time, redefined)
             files = Metadata(self.opened.io, table.inventory, None if time is None else time.field_id)
             made = self._assembled(listing, meaning, files)
-            ids = {part.name: part.field_id for part in schema.fields}
-            emptied = schemas.emptied_inside(self.opened.metadata)
             listing.details = Details(
                 meaning.root,
                 made.elsewhere,
                 made.texts,
-                field_ids=ids,
-                emptied=emptied,
+                schemas.places(self.opened.metadata),
+                self.refused,
                 deletes=made.row_deletes,
             )
 
             def read(file: Active) -> Extent:
                 return self._read(made.entries[file.name], time)
 
-            how = "" if time is None else f"{time.field_id} {time.column.unit}"
+            how = "" if time is None else f"{time.place.meaning} {time.column.unit}"
             lakehouse.refuse_twice(
                 table.name, [*listing.names, *made.timeless, *(file.name for file in made.others)]
             )
@@ -227,11 +223,9 @@ class IcebergTableVersion:
         if time is None:
             return None
         name, unit = lakehouse.time_of(self.table.name, self.table.where, columns, time)
-        column = self.opened.schema().find_field(name)
-        unit = "ns" if str(column.field_type).endswith("_ns") else unit
-        return IcebergTime(
-            TimeColumn(name, time.unit), column.field_id, unit, column.initial_default is not None
-        )
+        kind = str(self.opened.schema().find_field(name).field_type)
+        place = schemas.places(self.opened.metadata)[name]
+        return IcebergTime(TimeColumn(name, time.unit), place, "ns" if kind.endswith("_ns") else unit)
 
     def source(self, path: str) -> pa.NativeFile:
         """A listed file, opened."""
@@ -244,7 +238,4 @@ class IcebergTableVersion:
         if file.format != "PARQUET":
             raise Unusable(f"the table does not state its time range, and it is {file.format}, not Parquet")
         with self.source(file.path) as source:
-            found = lakehouse.of_footer(source, time.column, time.field_id)
-        if time.has_default and found.range is None:
-            raise Unusable(f"it is older than the default value of its time column {time.column.name}")
-        return found
+            return lakehouse.of_footer(source, time.column, time.place)

@@ -8,18 +8,22 @@ from typing import Any, Literal, NamedTuple
 from mv_assets.tables import lakehouse
 from mv_assets.tables.iceberg.entries import Entry
 from mv_assets.tables.parquet.footer import Extent
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import TimeColumn, Unit
 
 _DATE_BYTES = 4
 
 
 class IcebergTime(NamedTuple):
-    """The time column, which files know by its id."""
+    """The time column, and how files have it."""
 
     column: TimeColumn
-    field_id: int
+    place: Place
     unit: Unit | Literal["d"]
-    has_default: bool
+
+    @property
+    def field_id(self) -> int:
+        return self.place.field_id or 0
 
 
 def stated_extent(file: Entry, time: IcebergTime | None, values: Mapping[int, Any]) -> Extent | None:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
-from mv_assets.tables.listing import ALWAYS
-from mv_assets.tables.times import TimeColumn, Unit, milliseconds
+from mv_assets.tables.times import FIRST, LAST, TimeColumn, Unit, milliseconds
 
 _UNITS: dict[str, Unit] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 _ROWS_AT_ONCE = 1 << 20
@@ -95,7 +94,7 @@ def extent(source: pa.NativeFile, time: TimeColumn | None) -> Extent:
     with _damage(), pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
         rows = file.metadata.num_rows
         if time is None:
-            return Extent(ALWAYS if rows else None, rows=rows)
+            return Extent((FIRST, LAST) if rows else None, rows=rows)
         column = _find(file.metadata.schema, time)
         try:
             values, nulls = _bounds(file, column)

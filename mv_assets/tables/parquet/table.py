@@ -63,6 +63,10 @@ class ParquetFiles:
         found = columns_in(self.folder, walk, inside, everywhere=everywhere)
         return None if found is None else found | given
 
+    def refused(self) -> Mapping[str, str]:
+        """None: each file says of itself what can't be read."""
+        return {}
+
     @property
     def folder(self) -> Folder:
         return folder_at(self.path, self.pattern)

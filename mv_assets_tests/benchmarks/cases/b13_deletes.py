@@ -51,7 +51,7 @@ def _reader(spark: SparkSession, lake: Path, files: dict[str, int], partly: Sequ
     def deleted(name: str) -> pa.Int64Array:
         return pa.array(range(0, files[name], _EVERY), pa.int64())
 
-    return LakehouseReader(spark, listing, _USED, deleted)
+    return LakehouseReader(spark, listing, _USED, lambda name: pa.OSFile(str(lake / name)), deleted)
 
 
 def _count(reader: Reader, names: Sequence[str]) -> int:

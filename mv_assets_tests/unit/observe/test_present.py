@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +47,9 @@ class Noted:
         self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
     ) -> dict[str, str] | None:
         return self.of.columns(wanted, everywhere=everywhere)
+
+    def refused(self) -> Mapping[str, str]:
+        return self.of.refused()
 
 
 @dataclass

@@ -231,12 +231,27 @@ def delta(root: Path, mode: str) -> Put:
 
 
 def mapped(given: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows as a writer stores them that maps columns: under other names, with ids from 1."""
+    """The rows as a writer stores them that maps columns: under other names, with ids from 1 and from 100."""
+    numbers = count(100)
     fields = [
-        pa.field(name, part.type, metadata={b"PARQUET:field_id": str(number).encode()})
+        numbered(part.with_name(name), number, numbers)
         for number, (name, part) in enumerate(zip(names, given.schema, strict=True), 1)
     ]
-    return pa.Table.from_arrays(given.columns, schema=pa.schema(fields))
+    return given.rename_columns(list(names)).cast(pa.schema(fields))
+
+
+def numbered(part: pa.Field, number: int | None, numbers: Iterator[int]) -> pa.Field:
+    """A field with its id, and those of all fields inside of it; elements, keys and values have none."""
+    kind = part.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([numbered(inner, next(numbers), numbers) for inner in kind])
+    elif pa.types.is_map(kind):
+        key, item = (numbered(inner, None, numbers) for inner in (kind.key_field, kind.item_field))
+        kind = pa.map_(key, item)
+    elif pa.types.is_list(kind):
+        kind = pa.list_(numbered(kind.value_field, None, numbers))
+    found = part.with_type(kind)
+    return found if number is None else found.with_metadata({"PARQUET:field_id": str(number)})
 
 
 _PLAIN = {"int64": "long", "int32": "integer", "string": "string", "timestamp[us, tz=UTC]": "timestamp"}

@@ -22,6 +22,7 @@ from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.listing import Details, EqualityDelete, Listing, OnRead, RowDeletes, unnoticed
 from mv_assets.tables.parquet.footer import Unusable
+from mv_assets.tables.places import Place
 
 
 @dataclass
@@ -35,8 +36,8 @@ class HandMade:
     details: Details = field(default_factory=Details)
 
     def __post_init__(self) -> None:
-        ids = {name: number for number, name in enumerate(self.schema, 1)}
-        self.details = Details(str(self.root), field_ids=ids, partitions={}, deletes={})
+        columns = {name: Place(name, number) for number, name in enumerate(self.schema, 1)}
+        self.details = Details(str(self.root), columns=columns, partitions={}, deletes={})
 
     @property
     def listing(self) -> Listing:
@@ -50,7 +51,7 @@ class HandMade:
         return path
 
     def with_ids(self, rows: pa.Table, ids: Mapping[str, int] | None = None) -> pa.Table:
-        known = {**self.details.field_ids, **(ids or {})}
+        known = {**{name: place.field_id for name, place in self.details.columns.items()}, **(ids or {})}
         fields = [
             part.with_metadata({"PARQUET:field_id": str(known[part.name])}) if part.name in known else part
             for part in rows.schema
@@ -74,14 +75,17 @@ class HandMade:
         return pa.array(self.places[name], pa.int64())
 
     def reader(self, spark: SparkSession, wanted: Iterable[str] | None = None) -> LakehouseReader:
-        return LakehouseReader(spark, self.listing, wanted, deleted_in(self, self.listing))
+        return LakehouseReader(spark, self.listing, wanted, self.open, deleted_in(self, self.listing))
+
+    def open(self, name: str) -> pa.NativeFile:
+        return pa.OSFile(str(self.root / name))
 
     def by_arrow(self, spark: SparkSession, wanted: Iterable[str] | None = None) -> Reader:
         return ArrowReader(
             spark,
             self.reader(spark, wanted),
             self.listing,
-            lambda name: pa.OSFile(str(self.root / name)),
+            self.open,
             deleted_in(self, self.listing),
             pa.OSFile,
         )
@@ -141,6 +145,9 @@ class WithVectors:
         self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
     ) -> dict[str, str] | None:
         return self.table.columns(wanted, everywhere=everywhere)
+
+    def refused(self) -> Mapping[str, str]:
+        return self.table.refused()
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         listing = self.table.current().listing(on_read)

@@ -26,7 +26,6 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from mv_assets_tests.support.capabilities import misses_structs, sees_structs
 from mv_assets_tests.support.memory_table import DAY
 from mv_assets_tests.unit.spark.unchecked_lake import UncheckedLake, daily, rows_at
 from mv_assets_tests.unit.tables.delta import log
@@ -251,19 +250,9 @@ def refielded(unchecked_lake: Make, create: Create) -> UncheckedLake:
     return lake
 
 
-@sees_structs
 def test_a_struct_is_there_though_it_had_other_fields(refielded: UncheckedLake) -> None:
     assert refielded.outcomes() == {0: ALL, 1: ALL}
     assert refielded.rows("none", "b") == [(False, 2), (False, None), (True, None)]
-
-
-@misses_structs
-def test_a_struct_that_spark_would_take_for_null_is_refused(refielded: UncheckedLake) -> None:
-    said = (
-        "older files have none of the fields of a struct in s, which this Spark takes for null; use Spark 4.1"
-    )
-    assert refielded.outcomes() == {0: "failed", 1: "failed"}
-    assert all(said in why for why in refielded.failures().values())
 
 
 def test_an_iceberg_table_whose_names_were_swapped(unchecked_lake: Make, create: Create) -> None:

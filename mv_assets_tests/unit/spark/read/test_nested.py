@@ -17,7 +17,8 @@ from mv_assets.maintain.audit import audit
 from mv_assets.maintain.recomputation import Finding
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.route.eligibility import Freshness
-from mv_assets.spark.read import files
+from mv_assets.spark.read import files, places
+from mv_assets.spark.read.conversion import Conversion
 from mv_assets.spark.session import Engine
 from mv_assets.views import view as definitions
 from mv_assets_tests.support.lake import view
@@ -179,9 +180,13 @@ def audited(lake: UncheckedLake, name: str = "fields") -> list[Finding]:
 
 @pytest.fixture
 def pruned(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Spark as it is by itself: it reads some fields of a column only, and loses the column's id."""
+    """Spark as it is by itself: it reads some fields of a column only, and loses the column's id.
+
+    Asked for fields by their own ids it reads all, as the cast to their names takes the whole column.
+    """
     with monkeypatch.context() as patch:
         patch.setattr(files, "read_whole_columns", nothing)
+        patch.setattr(places, "_assumed", lambda _, kind: (kind, Conversion(kind)))
         yield patch
 
 

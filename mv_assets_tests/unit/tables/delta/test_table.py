@@ -16,6 +16,7 @@ from mv_assets.errors import StillReading
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.listing import ALWAYS
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.unit.tables.delta import log
 from mv_assets_tests.unit.tables.delta.rows import DAY, NOW, Make, only, ranges, rows
@@ -530,8 +531,7 @@ def test_columns_mapped_by_name_have_physical_names_and_footers_are_read_by_them
     log.commit(root, log.add("f.parquet", None, {"col-3": None}))
     listing = table().current().listing()
     assert ranges(listing) == [(2 * DAY, 2 * DAY)]
-    assert listing.details.physical_names == {"ts": "col-1", "v": "col-2", "p": "col-3"}
-    assert not listing.details.field_ids
+    assert listing.details.columns == {"ts": Place("col-1"), "v": Place("col-2"), "p": Place("col-3")}
 
 
 def test_columns_mapped_by_id_have_ids_and_footers_are_read_by_them(root: Path, table: Make) -> None:
@@ -543,7 +543,8 @@ def test_columns_mapped_by_id_have_ids_and_footers_are_read_by_them(root: Path, 
     log.commit(root, log.add("f.parquet", None, {"col-3": None}))
     listing = table().current().listing()
     assert ranges(listing) == [(2 * DAY, 2 * DAY)]
-    assert listing.details.field_ids == {"ts": 1, "v": 2, "p": 3}
+    places = {"ts": Place("col-1", 1), "v": Place("col-2", 2), "p": Place("col-3", 3)}
+    assert listing.details.columns == places
 
 
 def test_a_column_dropped_and_added_again_is_seen(root: Path, table: Make) -> None:
@@ -552,7 +553,7 @@ def test_a_column_dropped_and_added_again_is_seen(root: Path, table: Make) -> No
     mapped(root, "name", "col-9", 9)
     after = table().current()
     assert after.version != before.version
-    assert after.listing().details.physical_names["ts"] == "col-9"
+    assert after.listing().details.columns["ts"] == Place("col-9")
 
 
 # What would be read wrong
@@ -564,23 +565,6 @@ def test_a_table_that_only_allows_deletion_vectors_is_read(root: Path, table: Ma
     assert range_of(table()) == (DAY, 3 * DAY)
 
 
-def test_column_mapping_inside_nested_columns_is_refused(root: Path, table: Make) -> None:
-    inner = log.struct_of(log.column("x", "long", (3, "col-3")))
-    nested = {"type": "array", "elementType": inner, "containsNull": True}
-    log.commit(
-        root,
-        log.protocol("columnMapping"),
-        log.metadata(
-            log.column("ts", "timestamp", (1, "ts")),
-            log.column("s", nested, (2, "s")),
-            delta__columnMapping__mode="name",
-        ),
-    )
-    with pytest.raises(TableRefused, match=r"column mapping inside nested columns \(s\).*reader: spark"):
-        table().current()
-    assert not table(reader="spark").current().listing().names
-
-
 def test_a_file_that_is_listed_twice_is_refused(root: Path, table: Make) -> None:
     write_deltalake(root, rows(1, 2, 3))
     log.with_vector(root, log.deletion_vector(1))
@@ -590,36 +574,12 @@ def test_a_file_that_is_listed_twice_is_refused(root: Path, table: Make) -> None
         table(reader="spark").current().listing()
 
 
-def test_widened_types_are_refused(root: Path, table: Make) -> None:
-    changes = [{"fromType": "integer", "toType": "long", "tableVersion": 1}]
-    widened = log.column("v", "long", None, **{"delta.typeChanges": changes})
-    log.commit(root, log.protocol("typeWidening"), log.metadata(log.column("ts", "timestamp"), widened))
-    with pytest.raises(TableRefused, match=r"widened \(v\).*reader: spark"):
-        table().current()
-    assert not table(reader="spark").current().listing().names
-
-
-def test_reader_features_that_are_not_understood_are_refused_by_name(root: Path, table: Make) -> None:
-    write_deltalake(root, rows(1))
-    log.commit(root, log.protocol("variantType"))
-    with pytest.raises(TableRefused, match=r"variantType.*reader: spark"):
-        table().current()
-    assert range_of(table(reader="spark")) == (DAY, DAY)
-
-
 @pytest.mark.parametrize("feature", ["catalogManaged", "somethingNew"])
 def test_what_the_library_can_not_open_is_refused_by_name(root: Path, table: Make, feature: str) -> None:
     write_deltalake(root, rows(1))
     log.commit(root, log.protocol(feature))
     with pytest.raises(TableRefused, match=f"needs the Delta reader feature {feature}"):
         table(reader="spark").current()
-
-
-def test_binary_partitions_are_refused(root: Path, table: Make) -> None:
-    fields = (log.column("ts", "timestamp"), log.column("p", "binary"))
-    log.commit(root, log.protocol(), log.metadata(*fields, partitioned=("p",)))
-    with pytest.raises(TableRefused, match=r"partitioned by binary values \(p\)"):
-        table().current()
 
 
 # What can't be listed

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from mv_assets.tables.iceberg import IcebergFiles
-from mv_assets.tables.lakehouse import id_of
 from mv_assets.tables.listing import EqualityDelete, Listing, RowDeletes
 from mv_assets.tables.times import TimeColumn
+from mv_assets.tables.types import id_of
 from mv_assets_tests.unit.tables.iceberg import log
 
 DAY = 86_400_000

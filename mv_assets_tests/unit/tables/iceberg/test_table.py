@@ -35,6 +35,7 @@ from pyiceberg.types import (
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.iceberg import metadata
 from mv_assets.tables.listing import ALWAYS, Listing
+from mv_assets.tables.places import Place
 from mv_assets.tables.times import TimeColumn
 from mv_assets_tests.unit.tables.iceberg import log
 from mv_assets_tests.unit.tables.iceberg.tables import (
@@ -683,14 +684,14 @@ def test_columns_have_ids_and_one_added_again_has_another(create: Create, table:
     made = create()
     made.append(rows(1, v=[1]))
     before = table().current()
-    assert before.listing().details.field_ids == {"ts": 1, "v": 2}
+    assert before.listing().details.columns == {"ts": Place("ts", 1), "v": Place("v", 2)}
     with made.update_schema() as update:
         update.delete_column("v")
     with made.update_schema() as update:
         update.add_column("v", LongType())
     after = table().current()
     assert after.version != before.version
-    assert after.listing().details.field_ids == {"ts": 1, "v": 3}
+    assert after.listing().details.columns == {"ts": Place("ts", 1), "v": Place("v", 3)}
 
 
 # What would be read wrong
@@ -772,60 +773,6 @@ def test_encrypted_files_fail_their_buckets(create: Create, table: Make, root: P
     assert "reader: spark" in listing.broken["f"].why
     listing = table(reader="spark").current().listing()
     assert (ranges(listing), listing.broken) == ([(0, 0)], {})
-
-
-def test_default_values_for_older_files_are_refused(create: Create, table: Make, root: Path) -> None:
-    create(**NO_METRICS).append(rows(1))
-
-    def change(metadata: dict[str, Any]) -> None:
-        field = {"id": 9, "name": "at", "type": "timestamptz", "required": False}
-        metadata |= {"format-version": 3, "next-row-id": 0, "last-column-id": 9}
-        metadata["schemas"][0]["fields"] += [field | {"initial-default": "2024-01-01T00:00:00.000000+00:00"}]
-
-    log.rewrite(root, change)
-    with pytest.raises(TableRefused, match=r"default values for older files \(at\).*reader: spark"):
-        table().current()
-    assert range_of(table(reader="spark")) == (DAY, DAY)
-    (broken,) = table(TimeColumn("at"), reader="spark").current().listing().broken.values()
-    assert "default value" in broken.why
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_nested_fields_that_were_renamed_or_replaced_are_refused(
-    create: Create,
-    table: Make,
-    again: bool,  # noqa: FBT001
-) -> None:
-    made = create(
-        ("ts", TimestamptzType()),
-        ("s", StructType(NestedField(20, "x", LongType()), NestedField(21, "y", LongType()))),
-    )
-    with made.update_schema() as update:
-        update.rename_column("s", "t")
-    table().current()
-    with made.update_schema() as update:
-        if again:
-            update.delete_column("t.x")
-        else:
-            update.rename_column("t.x", "z")
-    if again:
-        table().current()
-        with made.update_schema() as update:
-            update.add_column(("t", "x"), LongType())
-    with pytest.raises(TableRefused, match=r"nested field that was renamed or replaced.*reader: spark"):
-        table().current()
-    assert not table(reader="spark").current().listing().names
-
-
-def test_imported_files_without_ids_are_refused(create: Create, table: Make, tmp_path: Path) -> None:
-    made = create()
-    pq.write_table(rows(1, v=[1]), tmp_path / "imported.parquet")
-    made.add_files([f"file://{tmp_path}/imported.parquet"])
-    with pytest.raises(TableRefused, match=r"without field ids.*reader: spark"):
-        table().current()
-    listing = table(reader="spark").current().listing()
-    assert listing.names == [f"file://{tmp_path}/imported.parquet"]
-    assert ranges(listing) == [(DAY, DAY)]
 
 
 def test_an_imported_file_whose_range_is_not_stated_is_broken(
