@@ -42,9 +42,12 @@ def encoded(files: FileList, version: str) -> bytes:
 
 
 def decoded(content: bytes, version: str) -> FileList | None:
-    """The files, if they are those of that version."""
+    """The files, if they are those of that version and whole."""
     source = pa.BufferReader(content)
-    table, rewrites = (pa.ipc.open_stream(source).read_all().combine_chunks() for _ in range(2))
+    try:
+        table, rewrites = (pa.ipc.open_stream(source).read_all().combine_chunks() for _ in range(2))
+    except (pa.ArrowException, OSError):
+        return None
     about = json.loads(table.schema.metadata[b"about"])
     if about["version"] != version:
         return None

@@ -158,12 +158,17 @@ class Log(NamedTuple):
     def _in_parquet(self, file: str) -> Generator[Add, None, list[str]]:
         with self.folder.open_input_file(file) as source:
             parquet = pq.ParquetFile(source, page_checksum_verification=True)
-            for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=self._columns()):
-                yield from self._of_rows(batch.column("add"))
-            if "sidecar" not in parquet.schema_arrow.names:
-                return []
-            found = parquet.read(columns=["sidecar.path"])["sidecar"].to_pylist()
-        return [each["path"] for each in found if each and each["path"]]
+            kinds = parquet.schema_arrow.names
+            if "add" in kinds:
+                for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=self._columns()):
+                    yield from self._of_rows(batch.column("add"))
+            found = (
+                parquet.read(columns=["sidecar.path"])["sidecar"].to_pylist() if "sidecar" in kinds else []
+            )
+        sidecars = [each["path"] for each in found if each and each["path"]]
+        if "add" not in kinds and not sidecars:
+            raise ValueError("it lists no files, and none that do")
+        return sidecars
 
     def _columns(self) -> list[str]:
         bounds = (f"{kind}.{self.wanted.column}" for kind in ("minValues", "maxValues", "nullCount"))
@@ -182,7 +187,7 @@ class Log(NamedTuple):
 def _checked(said: Mapping[str, Any], stats: Stats) -> Add:
     path, size, changed = said["path"], said["size"], said["modificationTime"]
     # Maps of checkpoints are lists of pairs.
-    partition = dict(said.get("partitionValues") or {})
+    partition = dict(said["partitionValues"] or {})
     if not path or type(path) is not str or type(size) is not int or type(changed) is not int or size < 0:
         raise ValueError(f"it adds a file {path!r} of size {size!r}, changed at {changed!r}")
     if not all(type(value) is str or value is None for value in partition.values()):

@@ -46,10 +46,14 @@ class Head(NamedTuple):
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Head | None:
-        form, *said = json.loads(content)
+        """The head; None if it is of another mv_assets, or damaged."""
+        try:
+            form, *said = json.loads(content)
+            found = cls(*said)
+        except (ValueError, TypeError):
+            return None
         if form != _FORMAT:
             return None
-        found = cls(*said)
         return found._replace(partitioning=tuple(found.partitioning), features=tuple(found.features))
 
 

@@ -148,7 +148,7 @@ def checkpoint(root: Path, kind: str) -> None:
     if name.endswith("json"):
         (folder / name).write_text("\n".join(json.dumps(_plain(action)) for action in top))
     else:
-        pq.write_table(pa.Table.from_pylist(top, content.schema), folder / name)
+        pq.write_table(pa.Table.from_pylist(top, content.drop_columns("add").schema), folder / name)
 
 
 def _plain(value: Any) -> Any:
@@ -187,6 +187,21 @@ def test_checkpoints_of_all_kinds_are_read(root: Path, table: Make, kind: str) -
         assert sorted(after.segments(), key=str) == sorted(before.segments(), key=str)
         assert after.details == before.details
     same(table(), after, root)
+
+
+@pytest.mark.parametrize("column", ["add", "path", "partitionValues"])
+def test_a_checkpoint_without_what_it_must_have_is_no_empty_table(
+    root: Path, table: Make, column: str
+) -> None:
+    write_deltalake(root, rows(1))
+    seen = table(keep=False).current()
+    DeltaTable(root).create_checkpoint()
+    (file,) = (root / "_delta_log").glob("*.checkpoint.parquet")
+    content = file.read_bytes()
+    assert content.count(column.encode()) > 0
+    file.write_bytes(content.replace(column.encode(), column.upper().encode()))
+    with pytest.raises(TableUnreadable, match=r"checkpoint _delta_log/.*can't be read"):
+        seen.listing()
 
 
 def test_a_checkpoint_of_which_parts_are_missing_is_not_taken(root: Path, table: Make) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.fs import DeltaStorageHandler
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from mv_assets.state.store.schema import remembered
 from mv_assets.tables.delta import DeltaFiles
@@ -275,6 +275,19 @@ def test_what_is_remembered_is_not_used_for_a_table_that_is(
     afresh = table().current().listing()
     assert told(found) == told(afresh)
     same(table(), found, many)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"\xff" * 50])
+@pytest.mark.parametrize("kind", ["head", "files"])
+@pytest.mark.usefixtures("many")
+def test_what_is_remembered_and_damaged_is_not_used(table: Make, kind: str, content: bytes) -> None:
+    before = told(table().current().listing())
+    new_process()
+    database = table().inventory.database
+    assert database is not None
+    with database.write() as connection:
+        connection.execute(update(remembered).where(remembered.c.kind == kind).values(content=content))
+    assert told(table().current().listing()) == before
 
 
 def test_files_that_another_process_remembered_meanwhile_are_not_taken_for_those_of_an_earlier_version(
