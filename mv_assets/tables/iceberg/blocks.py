@@ -14,6 +14,7 @@ from mv_assets.tables.iceberg import schemas
 from mv_assets.tables.iceberg.deletes import (
     COMPACT,
     UNLIKE,
+    Delete,
     Deletes,
     Partition,
     Unreadable,
@@ -305,7 +306,7 @@ class Assembly:
         )
         self.entries[name] = entry
 
-    def _note(self, name: str, found: list[Any], rows: int) -> str | None:
+    def _note(self, name: str, found: Sequence[Delete], rows: int) -> str | None:
         """Note what is deleted of a file; the reason, if that can't be read."""
         if not found or self.meaning.reader == "spark":
             return None

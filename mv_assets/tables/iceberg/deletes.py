@@ -47,7 +47,9 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Delete:
+class Delete:
+    """A file of deletes, and how far it reaches."""
+
     entry: Entry
     # Data files of a later sequence number are not affected.
     through: int
@@ -82,9 +84,9 @@ class Deletes:
 
     # The key that tells data files apart by their paths.
     key: Callable[[str], str]
-    by_path: dict[str, list[_Delete]] = field(default_factory=lambda: defaultdict(list))
-    by_partition: dict[Partition, list[_Delete]] = field(default_factory=lambda: defaultdict(list))
-    everywhere: list[_Delete] = field(default_factory=list)
+    by_path: dict[str, list[Delete]] = field(default_factory=lambda: defaultdict(list))
+    by_partition: dict[Partition, list[Delete]] = field(default_factory=lambda: defaultdict(list))
+    everywhere: list[Delete] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.by_path or self.by_partition or self.everywhere)
@@ -95,12 +97,12 @@ class Deletes:
         """Add a file of deletes; `types` are those of columns by id, `span` what is told of its times."""
         if entry.content == EQUALITY_DELETES:
             columns = tuple((number, types.get(number, "")) for number in entry.equality_ids or ())
-            delete = _Delete(entry, entry.sequence - 1, columns, span)
+            delete = Delete(entry, entry.sequence - 1, columns, span)
             # Those of an unpartitioned spec are for all partitions.
             (self.everywhere if unpartitioned else self.by_partition[spec, entry.partition]).append(delete)
             return
         target = entry.target or _only(entry)
-        delete = _Delete(entry, entry.sequence)
+        delete = Delete(entry, entry.sequence)
         (self.by_path[self.key(target)] if target else self.by_partition[spec, entry.partition]).append(
             delete
         )
@@ -119,7 +121,7 @@ class Deletes:
             found |= {at for at, key in enumerate(keys) if key in self.by_path}
         return sorted(found)
 
-    def of(self, path: str, partition: Partition, sequence: int, span: Range | None) -> list[_Delete]:
+    def of(self, path: str, partition: Partition, sequence: int, span: Range | None) -> list[Delete]:
         """The delete files of a data file, whose rows lie there in time."""
         found = [
             delete
@@ -136,7 +138,7 @@ class Deletes:
         return found
 
 
-def row_deletes(found: Iterable[_Delete], rows: int, path_of: Callable[[str], str]) -> RowDeletes:
+def row_deletes(found: Iterable[Delete], rows: int, path_of: Callable[[str], str]) -> RowDeletes:
     """What delete files of a data file of so many rows mean; `path_of` says where Spark finds a file.
 
     Raises:
@@ -163,7 +165,7 @@ def _place(entry: Entry, rows: int) -> Place:
     return Place(entry.path, entry.offset, size, entry.rows, rows)
 
 
-def _refuse(delete: _Delete) -> None:
+def _refuse(delete: Delete) -> None:
     entry = delete.entry
     of_it = f"its delete file {entry.path}"
     if entry.encrypted:

@@ -93,12 +93,13 @@ class IcebergFiles:
             return positions(self._io(listing.version), places, path)
 
     def _io(self, version: str) -> FileIO:
-        if version not in self._reached:
+        found = self._reached.get(version)
+        if found is None:
             with self.readable():
-                opened = self._open().io
+                found = self._open().io
             self._reached.clear()
-            self._reached[version] = opened
-        return self._reached[version]
+            self._reached[version] = found
+        return found
 
     def refused(self) -> Mapping[str, str]:
         with self.readable():

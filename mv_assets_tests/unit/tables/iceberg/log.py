@@ -127,12 +127,18 @@ class _Commit:
         entries = live(manifest, self.table.io)
         if not any(entry.data_file.file_path in paths for entry in entries):
             return manifest
-        for entry in entries:
-            gone = entry.data_file.file_path in paths
-            entry.status = ManifestEntryStatus.DELETED if gone else ManifestEntryStatus.EXISTING
-            entry.snapshot_id = self.number if gone else entry.snapshot_id or manifest.added_snapshot_id or 0
+        said = [
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.DELETED if gone else ManifestEntryStatus.EXISTING,
+                snapshot_id=self.number if gone else entry.snapshot_id or manifest.added_snapshot_id,
+                sequence_number=entry.sequence_number,
+                data_file=entry.data_file,
+            )
+            for entry in entries
+            for gone in [entry.data_file.file_path in paths]
+        ]
         deletes = manifest.content == ManifestContent.DELETES
-        return self.manifest(entries, manifest.partition_spec_id, deletes=deletes)
+        return self.manifest(said, manifest.partition_spec_id, deletes=deletes)
 
 
 def commit(
