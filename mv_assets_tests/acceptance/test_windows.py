@@ -445,8 +445,8 @@ def test_what_of_a_table_is_not_waited_for_is_no_part_of_the_definition(lake: La
 
 def test_the_order_of_further_tables_is_no_part_of_the_definition(lake: Lakes) -> None:
     def joined(*tables: str) -> MaterializedView:
-        further = [{"table": table, "from": "1d"} for table in tables]
-        return view(**{"with": further, "scope": "bucket", "sql": THREE, "time_column": "day"})
+        further: Any = [{"table": table, "from": "1d"} for table in tables]
+        return view(scope="bucket", sql=THREE, time_column="day", **{"with": further})
 
     made = lake(joined("payments", "refunds"), further=["payments", "refunds"])
     for table in ("events", "payments", "refunds"):

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from mv_assets.config import MaterializedView
 from mv_assets.maintain.garbage import Garbage
 from mv_assets.plan import planner
+from mv_assets.plan.planner import Plan
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.run import executor
 from mv_assets.run.warehouse import Warehouse
@@ -212,7 +213,7 @@ class History:
         plan = planner.plan(observed)
         meanwhile = self.random.choice(("before", "after", "for a moment"))
         if meanwhile == "for a moment":
-            self.lake.before = self._swap
+            self.lake.before = partial(self._swap, self._read(Calendar(observed.view.declared), plan))
         else:
             setattr(self.lake, meanwhile, self._once(meanwhile))
         self._say(f"round of {name}, {meanwhile}:")
@@ -231,14 +232,21 @@ class History:
 
         return happen
 
-    def _swap(self) -> None:
+    def _read(self, calendar: Calendar, plan: Plan) -> list[Version]:
+        """The files that a plan reads."""
+        days = [calendar.day(planned.bucket) for work in plan.work for planned in work.buckets]
+        reached = [calendar.reached(day, self.files) for day in days]
+        return sorted({each for contents in reached for some in contents.values() for each in some}, key=str)
+
+    def _swap(self, files: list[Version]) -> None:
         """A file has other rows while it is read, and is then as it was."""
-        table = self.random.choice(_TABLES)
-        version = self.random.choice(self.files.of(table))
-        others = version.rows.set_column(1, "id", pc.add(version.rows["id"], 1_000_000))
-        self.files.put(table, version.name, others)
-        self._say(f"{table}/{version.name} swapped")
-        self.lake.before, self.lake.after = None, partial(self._swap_back, version)
+        self.lake.before = None
+        if files:
+            version = self.random.choice(files)
+            others = version.rows.set_column(1, "id", pc.add(version.rows["id"], 1_000_000))
+            self.files.put(version.table, version.name, others)
+            self._say(f"{version.table}/{version.name} swapped")
+            self.lake.after = partial(self._swap_back, version)
 
     def _swap_back(self, version: Version) -> None:
         self.lake.after = None

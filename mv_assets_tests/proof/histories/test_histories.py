@@ -1,6 +1,7 @@
 """Whatever happens to two tables, each bucket is what DuckDB computes from the files that its row records.
 
-MV_ASSETS_FUZZ_WORLDS asks for more histories, as `make prove` does; MV_ASSETS_FUZZ_SEED for one only.
+MV_ASSETS_FUZZ_WORLDS asks for more histories and MV_ASSETS_FUZZ_STEPS for longer ones, as `make prove` does;
+MV_ASSETS_FUZZ_SEED for one only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mv_assets_tests.proof.histories.history import History
 
 SEED = os.environ.get("MV_ASSETS_FUZZ_SEED")
 WORLDS = int(os.environ.get("MV_ASSETS_FUZZ_WORLDS", "2"))
-STEPS = int(os.environ.get("MV_ASSETS_FUZZ_STEPS", "8"))
+STEPS = int(os.environ.get("MV_ASSETS_FUZZ_STEPS", "6"))
 
 
 @pytest.mark.slow
