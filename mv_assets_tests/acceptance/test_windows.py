@@ -174,10 +174,13 @@ def test_103_what_has_no_file_in_any_window_is_empty_though_a_table_has_none_at_
     made.days(0, 1, 9)
     made.days(9, table="payments")
     made.converge()
-    made.remove("day-9.parquet", "payments")
+    kept = made.remove("day-9.parquet", "payments")
     made.remove("day-0.parquet")
     assert made.refresh() == dict.fromkeys((0, 7, 8), Outcome.COMMITTED)
     assert made.states(0, 1, 7, 8, 9) == "VVVVS"
+    (made.folder / "payments" / "day-9.parquet").write_bytes(kept)
+    made.converge()
+    assert made.states(0, 1, 7, 8, 9) == "VVVVV"
 
 
 def test_103_a_view_of_which_no_bucket_is_there_is_waited_for_too(lake: Lakes) -> None:

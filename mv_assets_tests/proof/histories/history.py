@@ -197,11 +197,11 @@ class History:
 
     def refresh(self, *names: str) -> None:
         self._say(f"refresh {' '.join(names)}")
-        for name, report in self.lake.run(*names).items():
-            assert not report.wrong, f"{name}: {report.wrong}"
-        for name in names or DECLARED:
-            self.check_current(name)
+        reports = self.lake.run(*names)
         self.check()
+        for name, report in reports.items():
+            assert not report.wrong, f"{name}: {report.wrong}"
+            self.check_current(name)
 
     def refresh_one(self) -> None:
         self.refresh(self._one())
