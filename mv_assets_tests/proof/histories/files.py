@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +25,9 @@ class Version:
     content: bytes = field(repr=False, compare=False)
     rows: pa.Table = field(repr=False, compare=False)
     span: tuple[int, int] | None
+
+    def __str__(self) -> str:
+        return f"{self.table}/{self.name}"
 
     @classmethod
     def of(cls, table: str, name: str, rows: pa.Table) -> Version:
@@ -85,7 +88,7 @@ class Files:
         return max(version.span[1] for version in self.of(table) if version.span is not None)
 
 
-def concatenated(versions: list[Version], schema: pa.Schema) -> pa.Table:
+def concatenated(versions: Sequence[Version], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([version.rows for version in versions] or [schema.empty_table()])
 
 

@@ -33,6 +33,10 @@ class Calendar:
         midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.view.timezone))
         return int(midnight.timestamp()) * 1_000
 
+    @property
+    def first(self) -> date:
+        return self.day(self.view.start)
+
     def day(self, start: int) -> date:
         """The day that begins at a time.
 
@@ -64,7 +68,7 @@ class Calendar:
         """The days that are due: what they wait for is there."""
         waited = [self.view.base.table, *(each.table for each in self.view.with_ if each.wait)]
         ends = {table: files.end(table) for table in waited}
-        day = self.day(self.view.start)
+        day = self.first
         while all(self.windows(day)[table][1] <= end + 1 for table, end in ends.items()):
             yield day
             day += timedelta(1)
