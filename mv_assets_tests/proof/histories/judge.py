@@ -91,7 +91,8 @@ class Judge:
             table: [each for each in segments if (each.source or base) == table] for table in view.timed
         }
         said = dict(zip(view.timed, row.inputs.windows, strict=True))
-        assert said == {table: fingerprint(some) for table, some in by_table.items()}, view.name
+        read = {table: fingerprint(some) for table, some in by_table.items()}
+        assert said == read, f"{view.name} has inputs {said}, and its segments make {read}"
         joined = dict(row.inputs.dimensions)
         return {
             table: frozenset(self._files.once(table, each.name, each.crc) for each in some)
