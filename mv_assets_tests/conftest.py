@@ -223,7 +223,17 @@ _BEHIND_A_SERVER = (
     *(f"/cli/test_{name}.py" for name in ("query", "refresh", "audit", "process_exit")),
 )
 # Those that take longest come first, so that no process is left with one of them in the end.
-_LONG = ("/e2e/", "/cli/", "/soak/", "/fuzz/", "/matrix/", "/simulation/", "/scenarios/", "/defs/")
+_LONG = (
+    "/e2e/",
+    "/cli/",
+    "/soak/",
+    "/fuzz/",
+    "/histories/",
+    "/matrix/",
+    "/simulation/",
+    "/scenarios/",
+    "/defs/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -275,6 +275,12 @@ class MaterializedView(_Declared):
     def _where_it_is(cls, given: Any, info: ValidationInfo) -> Any:
         return time_in(given, info.data.get("timezone", "UTC"))
 
+    @field_validator("with_", mode="after")
+    @classmethod
+    def _in_any_order(cls, given: tuple[FurtherTable, ...]) -> tuple[FurtherTable, ...]:
+        """One order for all: another one in the file is no other view."""
+        return tuple(sorted(given, key=lambda further: further.table))
+
     @model_validator(mode="after")
     def _whole_days(self) -> MaterializedView:
         try:

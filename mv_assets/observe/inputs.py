@@ -95,6 +95,8 @@ class ViewInputs:
             for window, listing in zip(self._windows, self.listings, strict=True)
             if listing.pending
         ]
+        # Whoever waits for nothing waits for this: without columns nothing can be computed.
+        self.unknown = next((want for want in map(_wanted_of, self.listings) if want is not None), None)
         self._listed = [listing.listed() for listing in self.listings] if view.freezes else []
 
     @property
@@ -324,6 +326,14 @@ def _windows(inputs: Inputs, segments: Sequence[Segment]) -> tuple[Fingerprint, 
 def version_of(versions: Sequence[str], dimensions: Mapping[str, str]) -> str:
     """One version for all inputs of a view: of its tables with a time in order, and of its dimensions."""
     return f"{hashed(repr((*versions, sorted(dimensions.items()))))}"
+
+
+def _wanted_of(listing: Listing) -> str | None:
+    """What would tell the columns of a table of which nothing does; of a view below, a STALE bucket does."""
+    computed = any(not stretch.vacant for stretch in listing.pending)
+    if listing.names or listing.timeless or listing.broken or listing.schema or computed:
+        return None
+    return f"a {'file' if listing.complete_through is None else 'bucket'} of {listing.table}"
 
 
 def _schema(listed: Listing, mentioned: frozenset[str] | None) -> Fingerprint | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from mv_assets.errors import MvError
 from mv_assets.observe.observation import Observed
@@ -16,15 +16,23 @@ from mv_assets.state.rules import Due
 from mv_assets.views.catalog import Catalog
 
 
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """What there will be to do about a view, and after which of the views that it reads."""
+
+    plan: Plan = field(default_factory=lambda: Plan(0))
+    after: tuple[str, ...] = ()
+
+
 def following(
     catalog: Catalog, watch: ImaginedWatch, found: Mapping[str, Observed | MvError]
-) -> dict[str, Plan]:
-    """What there will be to do about views, and is not yet, once those they are based on are computed.
+) -> dict[str, Follows]:
+    """What there will be to do about views, and is not yet, once those they read are computed.
 
     `found` is the round that the watch has just made. Its plans are carried out on copies of the maps, from
     the base up, and what is based on them is looked at again; no table is listed once more.
     """
-    later: dict[str, Plan] = {}
+    later: dict[str, Follows] = {}
     moved: set[str] = set()
     for view in catalog.with_upstream(found):
         now = found[view.name]
@@ -34,7 +42,7 @@ def following(
         plan = planner.plan(then)
         more = plan.without(planner.plan(now)).computed
         if more.work:
-            later[view.name] = more
+            later[view.name] = Follows(more, tuple(name for name in view.declared.timed if name in moved))
         if plan.work:
             moved.add(view.name)
             watch.imagine(carried_out(watch.map_of(view.name), plan, then.now))

@@ -176,6 +176,10 @@ def _decide(observation: Observation, seen: BucketInputs) -> _Ready | Waiting | 
         return Waiting(bucket, "its files are still arriving", settled)
     if seen.errors:
         return Failing(planned, "; ".join(seen.errors))
+    if seen.has_files and observation.view_inputs.unknown is not None:
+        return Waiting(
+            bucket, f"waits for {observation.view_inputs.unknown}: nothing else tells what columns it has"
+        )
     reached = () if due is Due.DELETE else seen.reached
     return _Ready(due, planned, reached, _reason(row, header), alone=retry_state is RetryState.ALONE)
 

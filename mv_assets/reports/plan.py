@@ -11,6 +11,7 @@ from rich.console import Console
 from mv_assets.errors import MvError
 from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.plan import planner
+from mv_assets.plan.downstream import Follows
 from mv_assets.plan.planner import Plan, Waiting, Work
 from mv_assets.reports import show, wrong
 from mv_assets.reports.shown import ByView, Line
@@ -26,13 +27,12 @@ class ViewPlan:
     view: View
     observed: Observed | MvError
     plan: Plan
-    follows: Plan
+    follows: Follows
 
     @classmethod
-    def of(cls, view: View, observed: Observed | MvError, follows: Plan | None) -> ViewPlan:
-        nothing = Plan(0)
-        plan = nothing if isinstance(observed, MvError) else planner.plan(observed)
-        return cls(view, observed, plan, follows or nothing)
+    def of(cls, view: View, observed: Observed | MvError, follows: Follows | None) -> ViewPlan:
+        plan = Plan(0) if isinstance(observed, MvError) else planner.plan(observed)
+        return cls(view, observed, plan, follows or Follows())
 
     @property
     def wrong(self) -> Wrong:
@@ -96,9 +96,9 @@ def _json(each: ViewPlan) -> dict[str, Any]:
             {
                 "operation": work.operation.value,
                 "buckets": [key(planned.bucket) for planned in work.buckets],
-                "after": view.declared.base.table,
+                "after": list(each.follows.after),
             }
-            for work in each.follows.work
+            for work in each.follows.plan.work
         ],
         "errors": _errors(each.observed),
         **wrong.as_json(each.wrong, view.buckets),
@@ -112,10 +112,12 @@ def _lines(out: Console, each: ViewPlan) -> Iterator[Line]:
     if isinstance(observed, Observed):
         yield from _nulls(observed)
         yield from show.few([_work_line(observed, work) for work in each.plan.work])
-        follows = [planned.bucket for work in each.follows.work for planned in work.buckets]
+        follows = [planned.bucket for work in each.follows.plan.work for planned in work.buckets]
         waiting = [waits for waits in each.waiting if waits.bucket not in set(follows)]
         yield from show.few(list(show.waiting(view.buckets, waiting)))
-        yield from show.few([_follow_line(view, run) for run in view.buckets.stretches(follows)])
+        yield from show.few(
+            [_follow_line(view, run, each.follows.after) for run in view.buckets.stretches(follows)]
+        )
         yield from _sum(observed, each.plan, nothing=not waiting and not follows)
     yield ""
 
@@ -157,10 +159,9 @@ def _merging(work: Work) -> str:
     return f", {which}merged with what is stored, {show.size(work.spared)} spared"
 
 
-def _follow_line(view: View, run: Sequence[int]) -> str:
+def _follow_line(view: View, run: Sequence[int], after: Sequence[str]) -> str:
     where, amount = view.buckets.span(run), show.count(len(run), "bucket")
-    below = " and ".join(view.declared.timed)
-    are = "is" if len(view.declared.timed) == 1 else "are"
+    below, are = " and ".join(after), "is" if len(after) == 1 else "are"
     return f"[cyan]{'follows':<9}[/] {where}  [bright_black]{amount}[/]  once {below} {are} computed"
 
 

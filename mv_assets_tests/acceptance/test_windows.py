@@ -30,6 +30,12 @@ PAID = """
 """
 
 
+THREE = """
+    SELECT :bucket_start AS day, count(*) AS n, (SELECT count(*) FROM payments) AS payments,
+           (SELECT count(*) FROM refunds) AS refunds FROM events
+"""
+
+
 def rolling(**given: Any) -> MaterializedView:
     """Seven days that end with the bucket."""
     base = {"table": "events", "from": "6d"}
@@ -127,6 +133,67 @@ def test_a_table_without_any_data_holds_w_unless_nobody_waits(lake: Lakes) -> No
     made.refresh()
     assert (made.watermark(), made.states(0, 1)) == (0, "--")
     assert "payments is known to have nothing" in planner.not_due(made.dry(), 0)
+
+
+UNKNOWN = "waits for a file of payments: nothing else tells what columns it has"
+
+
+def test_103_a_table_that_is_not_waited_for_but_has_no_file_at_all_is(lake: Lakes) -> None:
+    made = lake(paid(wait=False), further=["payments"])
+    made.days(0, 1)
+    assert made.refresh() == {}
+    assert [(each.bucket // DAY, each.reason) for each in planner.plan(made.dry()).waiting] == [
+        (0, UNKNOWN),
+        (1, UNKNOWN),
+    ]
+    assert (made.watermark(), made.states(0, 1), made.snapshot().attempts) == (0, "--", {})
+    made.write("later.parquet", [day(40)], table="payments")
+    made.converge()
+    assert (made.watermark(), made.states(0, 1)) == (2, "VV")
+
+
+def test_103_a_table_whose_last_file_is_gone_makes_stale_what_read_it_and_is_then_waited_for(
+    lake: Lakes,
+) -> None:
+    made = lake(paid(wait=False), further=["payments"])
+    made.days(0, 1, 2)
+    made.days(2, table="payments")
+    made.converge()
+    kept = made.remove("day-2.parquet", "payments")
+    assert made.refresh() == {}
+    # Payments of day 2 were read by all.
+    assert made.states(0, 1, 2) == "SSS"
+    assert {each.reason for each in planner.plan(made.dry()).waiting} == {UNKNOWN}
+    (made.folder / "payments" / "day-2.parquet").write_bytes(kept)
+    made.converge()
+    assert made.states(0, 1, 2) == "VVV"
+
+
+def test_103_what_has_no_file_in_any_window_is_empty_though_a_table_has_none_at_all(lake: Lakes) -> None:
+    made = lake(paid(wait=False), further=["payments"])
+    made.days(0, 1, 9)
+    made.days(9, table="payments")
+    made.converge()
+    kept = made.remove("day-9.parquet", "payments")
+    made.remove("day-0.parquet")
+    assert made.refresh() == dict.fromkeys((0, 7, 8), Outcome.COMMITTED)
+    assert made.states(0, 1, 7, 8, 9) == "VVVVS"
+    (made.folder / "payments" / "day-9.parquet").write_bytes(kept)
+    made.converge()
+    assert made.states(0, 1, 7, 8, 9) == "VVVVV"
+
+
+def test_103_a_view_of_which_no_bucket_is_there_is_waited_for_too(lake: Lakes) -> None:
+    over: dict[str, Any] = {"with": [{"table": "up", "wait": False}], "scope": "bucket", "time_column": "day"}
+    made = lake(view("up", base="clicks", sql=UP), view(sql=NOT_WAITED_FOR, **over), further=["clicks"])
+    made.days(0, 1)
+    made.refresh()
+    assert {each.reason for each in planner.plan(made.dry()).waiting} == {
+        "waits for a bucket of up: nothing else tells what columns it has"
+    }
+    made.days(0, table="clicks")
+    made.converge()
+    assert made.states(0, 1) == "VV"
 
 
 def test_104_a_change_of_the_second_table_between_second_look_and_write_is_mended_by_the_next_look(
@@ -377,6 +444,21 @@ def test_what_of_a_table_is_not_waited_for_is_no_part_of_the_definition(lake: La
     before = patient.catalog.view("v").definition
     patient.declare(hasty)
     assert patient.catalog.view("v").definition == before
+
+
+def test_the_order_of_further_tables_is_no_part_of_the_definition(lake: Lakes) -> None:
+    def joined(*tables: str) -> MaterializedView:
+        further: Any = [{"table": table, "from": "1d"} for table in tables]
+        return view(scope="bucket", sql=THREE, time_column="day", **{"with": further})
+
+    made = lake(joined("payments", "refunds"), further=["payments", "refunds"])
+    for table in ("events", "payments", "refunds"):
+        made.days(0, 1, table=table)
+    made.converge()
+    version, before = made.version(), made.catalog.view("v").definition
+    made.declare(joined("refunds", "payments"))
+    assert (made.catalog.view("v").definition, made.planned(), made.states(0, 1)) == (before, [], "VV")
+    assert made.version() == version
 
 
 def test_closes_closes_the_bucket_that_the_last_table_ends_in(lake: Lakes) -> None:

@@ -775,7 +775,9 @@ def chain(lake: Lake) -> None:
 def follows(lake: Lake, *views: str) -> dict[str, list[tuple[str, str, list[str]]]]:
     found = lake.json("plan", *views)["views"]
     return {
-        view["name"]: [(each["after"], each["operation"], each["buckets"]) for each in view["follows"]]
+        view["name"]: [
+            (" ".join(each["after"]), each["operation"], each["buckets"]) for each in view["follows"]
+        ]
         for view in found
     }
 
@@ -798,6 +800,30 @@ def test_plan_says_what_follows_through_any_depth(lake: Lake) -> None:
     assert "nothing to do" not in "".join(said)
 
 
+def test_plan_says_what_follows_a_view_that_is_read_beside_the_base(lake: Lake) -> None:
+    sql = "SELECT :bucket_start AS hour, count(*) AS n FROM trips JOIN daily ON daily.hour = trips.pickup_at"
+    lake.view("beside", sql=sql, scope="bucket", **{"with": [{"table": "daily", "to": "1d"}]})
+    lake.view("upon", base="daily", sql="SELECT hour, trips FROM daily")
+    three = "SELECT u.hour FROM upon u JOIN daily d ON d.hour = u.hour JOIN beside b ON b.hour = u.hour"
+    also = {"with": [{"table": "daily"}, {"table": "beside"}]}
+    lake.view("over", base="upon", sql=three, scope="bucket", **also)
+    for number in range(1, 6):
+        lake.day(number)
+    lake.refresh("daily", "beside", "upon", "over")
+    assert not any(follows(lake).values())
+    late(lake)
+    # Of the second of January: what reads it a day ahead is the first's.
+    assert follows(lake) == {
+        "daily": [],
+        "beside": [("daily", "OVERWRITE", ["2024-01-01", "2024-01-02"])],
+        "upon": [("daily", "OVERWRITE", ["2024-01-02"])],
+        "over": [("upon beside daily", "OVERWRITE", ["2024-01-01", "2024-01-02"])],
+    }
+    said = "".join(lake.said("plan"))
+    assert "follows   2024-01-01 to 2024-01-02  2 buckets  once daily is computed" in said
+    assert "2 buckets  once upon and beside and daily are computed" in said
+
+
 def test_what_plan_says_will_follow_is_what_refreshes_then_do(lake: Lake) -> None:
     chain(lake)
     for number in range(1, 9):
@@ -816,7 +842,7 @@ def test_what_waits_for_a_bucket_that_can_t_be_computed_does_not_follow(filled: 
     (filled.root / "trips/02.parquet").write_bytes(b"no parquet")
     filled.day(3, "late.parquet")
     found = {view["name"]: view["follows"] for view in filled.json("plan", code=1)["views"]}
-    assert [(each["after"], each["buckets"]) for each in found["upon"]] == [("daily", ["2024-01-03"])]
+    assert [(each["after"], each["buckets"]) for each in found["upon"]] == [(["daily"], ["2024-01-03"])]
     assert found["top"] == []
 
 
