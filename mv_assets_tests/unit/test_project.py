@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from mv_assets.errors import BucketError, ProjectClosed, Refused
 from mv_assets.progress import Progress
 from mv_assets.spark.session import Engine
 from mv_assets.state.errors import UnknownView
-from mv_assets.state.model import Outcome
+from mv_assets.state.model import Outcome, Segment
+from mv_assets.tables.listing import Listing, OnRead, Rewrite, unnoticed
+from mv_assets.tables.parquet.table import ParquetTableVersion
 from mv_assets.views.errors import HasDependants, NotDeclared
 
 HOURLY = "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM trips GROUP BY ALL"
@@ -214,3 +217,37 @@ def test_a_late_file_from_a_notebook(file: Path, engine: Engine) -> None:
         assert [each.view for each in dropped.views] == ["hourly", "daily"]
     # Spark was the caller's, and lives.
     assert engine.shared().sql("SELECT 1 AS one").collect()[0]["one"] == 1
+
+
+def test_explain_says_which_files_were_only_rewritten(
+    file: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = ParquetTableVersion.listing
+    told = list[Rewrite]()
+
+    def telling(self: ParquetTableVersion, on_read: OnRead = unnoticed) -> Listing:
+        return replace(listing(self, on_read), rewrites=tuple(told))
+
+    with Project.open(file, spark=engine.shared()) as project:
+        project.refresh()
+        before = {
+            each["name"]: each for each in project.explain("hourly", "2024-01-01").as_json()["segments"]
+        }
+        (file.parent / "trips" / "0.parquet").rename(file.parent / "trips" / "z.parquet")
+        added = {each["name"]: each for each in project.explain("hourly", "2024-01-01").as_json()["added"]}
+        sides = ((before["0.parquet"],), (added["z.parquet"],))
+        told.append(Rewrite(*(tuple(map(_segment, side)) for side in sides)))
+        monkeypatch.setattr(ParquetTableVersion, "listing", telling)
+        found = project.explain("hourly", "2024-01-01")
+        same = "rewritten files, same rows by the table's word: "
+        assert f"{same}1 segment added (z.parquet), 1 segment removed (0.parquet)" in str(found)
+        shown = found.as_json()
+        assert (shown["state"], shown["added"], shown["removed"]) == ("VALID", [], [])
+        assert project.refresh().reports[0].results == {}
+        last = project.explain("hourly", "2024-01-01").as_json()
+        assert (last["events"][0]["operation"], last["rewritten"]) == ("FOLLOW", None)
+
+
+def _segment(shown: dict[str, Any]) -> Segment:
+    start, end = (int(datetime.fromisoformat(shown[key]).timestamp() * 1000) for key in ("start", "end"))
+    return Segment(shown["name"], int(shown["crc"]), start, end)
