@@ -131,7 +131,7 @@ def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> D
     inside = {name: _inside(source) for name, source in part.held.items()}
     if scan.folders is not None:
         spelled = {name.lower(): name for name in scan.folders.columns}
-        inside |= {name: spelled[name.lower()] for name in part.given}
+        inside |= {name: quoted(spelled[name.lower()]) for name in part.given}
         said = [StructField(spelled[name.lower()], columns[name].dataType) for name in part.given]
         held = [*said, StructField(_BEFORE_FOLDERS, BooleanType()), *held]
     rows, found = _found(spark, scan, StructType(held))
@@ -140,7 +140,8 @@ def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> D
     if not (part.given or scan.keyed) and _types(held) == _types(columns):
         return rows
     if scan.keyed:
-        rows = _with_given(rows, _by_file(spark, part, found, columns), part)
+        deleted = {path: part.deleted[path] for path in scan.files if path in part.deleted}
+        rows = _with_given(rows, _by_file(spark, part, deleted, found, columns), partly=bool(deleted))
         inside |= {name: f"{_GIVEN}{at}" for at, name in enumerate(part.given)}
     elif scan.folders is None and part.given:
         values = zip(part.given, part.files[scan.files[0]], strict=True)
@@ -161,16 +162,16 @@ def _types(fields: Iterable[StructField]) -> list[tuple[str, DataType]]:
     return [(each.name, each.dataType) for each in fields]
 
 
-def _literal(text: str | None, column: StructField) -> Column:
-    from pyspark.sql import functions as sql  # noqa: PLC0415
+def _literal(text: str | None, column: StructField) -> str:
+    """A text as SQL, whatever characters it has."""
+    text = in_utc(text) if column.dataType.typeName() == "timestamp" else text
+    return "NULL" if text is None else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
-    return sql.lit(in_utc(text) if column.dataType.typeName() == "timestamp" else text)
 
+def _with_given(rows: DataFrame, by_file: DataFrame, *, partly: bool) -> DataFrame:
+    """The rows, each with what its file is given; of files of which rows are deleted, the others.
 
-def _with_given(rows: DataFrame, by_file: DataFrame, part: Part) -> DataFrame:
-    """The rows, each with what its file is given, without those that are deleted.
-
-    Files are told apart by a number: a text in every row would be compared with each row.
+    Files are told apart by a number: to compare their paths in every row takes longer than to read it.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
@@ -181,7 +182,7 @@ def _with_given(rows: DataFrame, by_file: DataFrame, part: Part) -> DataFrame:
     joined = keyed.join(sql.broadcast(by_file), _KEY, "left")
     # Rows of a file that is not in the list must not be lost, nor be taken for whole, should Spark write a
     # path in yet another way.
-    kept = is_kept(_DELETED, _ROW) if part.deleted else "true"
+    kept = is_kept(_DELETED, _ROW) if partly else "true"
     stray = "raise_error('Spark read rows of a file that it does not name as it lists it; please report it')"
     return joined.where(f"CASE WHEN {_KNOWN} THEN {kept} ELSE {stray} END")
 
@@ -228,7 +229,13 @@ def _found(spark: SparkSession, scan: Scan, schema: StructType) -> tuple[DataFra
     return rows, {path: found[_split(path)] for path in scan.files}
 
 
-def _by_file(spark: SparkSession, part: Part, found: Mapping[str, str], columns: StructType) -> DataFrame:
+def _by_file(
+    spark: SparkSession,
+    part: Part,
+    deleted: Mapping[str, Bits],
+    found: Mapping[str, str],
+    columns: StructType,
+) -> DataFrame:
     """What is given to each file, and which of its rows are deleted, by a number of its path.
 
     As an Arrow table: of rows Spark would have a Python of its own make columns, wherever it finds one.
@@ -245,8 +252,8 @@ def _by_file(spark: SparkSession, part: Part, found: Mapping[str, str], columns:
         for at, time in enumerate(times)
     }
     arrays = {_KEY: pa.array([text for _, text in spelled]), _KNOWN: pa.array([True] * len(spelled)), **texts}
-    if part.deleted:
-        arrays[_DELETED] = as_lists(part.deleted[path] for path, _ in spelled)
+    if deleted:
+        arrays[_DELETED] = as_lists(deleted[path] for path, _ in spelled)
     rows = spark.createDataFrame(pa.table(arrays))
     typed = {f"{_GIVEN}{at}": columns[name].dataType for at, name in enumerate(part.given)}
     return rows.select(
@@ -272,22 +279,21 @@ def _field(source: Held, column: StructField) -> StructField:
 
 
 def _inside(source: Held) -> str | Column:
-    """A column of the file, or what is made of it."""
+    """A column of the file as SQL, or what is made of it."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    return source.asked if source.how is None else converted(sql.col(quoted(source.asked)), source.how)
+    held = quoted(source.asked)
+    return held if source.how is None else converted(sql.col(held), source.how)
 
 
 def _under_names(rows: DataFrame, inside: Mapping[str, str | Column], columns: StructType) -> DataFrame:
     """The rows under the wanted names and types, with as few calls to Spark as can be."""
-    texts = []
-    for column in columns:
-        source = inside.get(column.name)
-        if _nested(column.dataType) or not (source is None or isinstance(source, str)):
-            return rows.select(*(_column(inside.get(each.name), each) for each in columns))
-        held = "NULL" if source is None else quoted(source)
-        texts.append(f"CAST({held} AS {column.dataType.simpleString()}) AS {quoted(column.name)}")
-    return rows.selectExpr(*texts)
+    told = all(isinstance(each, str) for each in inside.values())
+    if not told or any(_nested(column.dataType) for column in columns):
+        return rows.select(*(_column(inside.get(column.name, "NULL"), column) for column in columns))
+    typed = (f"CAST({inside.get(c.name, 'NULL')} AS {c.dataType.simpleString()})" for c in columns)
+    names = map(quoted, columns.fieldNames())
+    return rows.selectExpr(*(f"{each} AS {name}" for each, name in zip(typed, names, strict=True)))
 
 
 def _nested(kind: DataType) -> bool:
@@ -297,11 +303,11 @@ def _nested(kind: DataType) -> bool:
     return isinstance(kind, (ArrayType, MapType, StructType))
 
 
-def _column(source: str | Column | None, wanted: StructField) -> Column:
+def _column(inside: str | Column, wanted: StructField) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    inside = sql.col(quoted(source)) if isinstance(source, str) else sql.lit(source)
-    return inside.cast(wanted.dataType).alias(wanted.name)
+    column = sql.expr(inside) if isinstance(inside, str) else inside
+    return column.cast(wanted.dataType).alias(wanted.name)
 
 
 def quoted(name: str) -> str:

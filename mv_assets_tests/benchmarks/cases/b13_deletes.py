@@ -17,7 +17,7 @@ from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
 from mv_assets_tests.benchmarks.line_items import SF
 from mv_assets_tests.benchmarks.tpch import PRICING, months, warm
 
-_WARM_UP, _ROUNDS, _EVERY = 2, 7, 100
+_WARM_UP, _ROUNDS, _EVERY = 2, 5, 100
 _USED = ["l_shipdate", "l_returnflag", "l_linestatus", "l_quantity", "l_extendedprice", "l_discount", "l_tax"]
 
 

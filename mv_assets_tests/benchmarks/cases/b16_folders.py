@@ -17,7 +17,7 @@ from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
 from mv_assets_tests.benchmarks.line_items import SF, line_items
 from mv_assets_tests.benchmarks.tpch import PRICING, Shop, folder, measured, shop, warm
 
-_WARM_UP, _ROUNDS = 2, 7
+_WARM_UP, _ROUNDS = 2, 5
 _YEAR, _MONTHS, _DAY = 1995, 12, "1995-06-15"
 _USED = ["l_shipdate", "l_returnflag", "l_linestatus", "l_quantity", "l_extendedprice", "l_discount", "l_tax"]
 

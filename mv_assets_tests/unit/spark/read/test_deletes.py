@@ -105,7 +105,7 @@ def test_values_of_partitions_and_nested_columns_beside_deleted_rows(
 ) -> None:
     made = table(tmp_path, zone="string", s="struct<p:bigint,q:array<string>>", day="date", x="bigint")
     kind = pa.struct({"p": pa.int64(), "q": pa.list_(pa.string())})
-    for number, zone in enumerate(["a", None, "a"]):
+    for number, zone in enumerate(["a", None, "a", "b"]):
         rows = pa.table(
             {
                 "s": pa.array([{"p": at, "q": [str(at)]} for at in range(10)], kind),
@@ -117,11 +117,10 @@ def test_values_of_partitions_and_nested_columns_beside_deleted_rows(
     made.delete("f0", [0, 1, 2, 3, 4, 5, 6, 7])
     made.delete("f1", [*range(9)])
     reader = made.reader(spark, ["zone", "s", "day"])
-    found = reader.frame(["f0", "f1", "f2"], reader.schema([])).selectExpr(
-        "zone", "string(day)", "s.p", "s.q[0]"
-    )
+    names = ["f0", "f1", "f2", "f3"]
+    found = reader.frame(names, reader.schema([])).selectExpr("zone", "string(day)", "s.p", "s.q[0]")
     rows = sorted((tuple(row) for row in found.collect()), key=repr)
-    last = [("a", "2024-01-03", at, str(at)) for at in range(10)]
+    last = [(zone, f"2024-01-0{day}", at, str(at)) for zone, day in (("a", 3), ("b", 4)) for at in range(10)]
     expected = [(None, "2024-01-02", 9, "9"), *(("a", "2024-01-01", at, str(at)) for at in (8, 9)), *last]
     assert rows == sorted(expected, key=repr)
 
