@@ -48,13 +48,22 @@ def steps(
             for segment in segments:
                 told.add(segment)
                 parts.append((number, side))
+    # Neighbours that the same files reach into share them.
+    members, found = tuple[int, ...](), list[Step]()
     for reach in sweep(told, buckets, first, end, window.before, window.after):
-        if reach.bucket in wanted:
-            found: dict[int, Step] = {}
-            for at in sorted(reach.members):
-                number, side = parts[at]
-                found.setdefault(number, Step({}, {}))[side][told.names[at]] = told.segment(at)
-            yield reach.bucket, list(found.values())
+        if reach.bucket not in wanted:
+            continue
+        if reach.members is not members:
+            members, found = reach.members, _by_rewrite(told, parts, reach.members)
+        yield reach.bucket, found
+
+
+def _by_rewrite(told: Listing, parts: Sequence[tuple[int, int]], members: Iterable[int]) -> list[Step]:
+    found: dict[int, Step] = {}
+    for at in sorted(members):
+        number, side = parts[at]
+        found.setdefault(number, Step({}, {}))[side][told.names[at]] = told.segment(at)
+    return list(found.values())
 
 
 def followed(recorded: Iterable[Segment], now: Iterable[Segment], rewrites: Sequence[Step]) -> Files:
