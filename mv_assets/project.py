@@ -516,7 +516,7 @@ class Project:
         from mv_assets.maintain.garbage import Garbage
         from mv_assets.run.warehouse import Warehouse
 
-        return Garbage(self.store, self._manager, Warehouse(self.catalog.project.warehouse))
+        return Garbage(self.store, self._manager, Warehouse.of(self.catalog.project.warehouse))
 
     @property
     def _answers(self) -> Answers:

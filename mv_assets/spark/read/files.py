@@ -13,8 +13,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from mv_assets.config import Storage
+from mv_assets.spark import stores
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.job_size import list_at_once, read_whole_columns
+from mv_assets.spark.stores import spark_path
 from mv_assets.spark.types import completed
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.text import printable
@@ -70,7 +73,9 @@ class Part:
     files: Mapping[str, tuple[str | None, ...]]
 
 
-def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> DataFrame:
+def frame(
+    spark: SparkSession, parts: Sequence[Part], columns: StructType, storage: Storage | None = None
+) -> DataFrame:
     """All rows of the files, under the wanted names and types.
 
     Raises:
@@ -80,7 +85,7 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
     if _loses_parts(spark, parts):
         # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
-    frames = [_read(spark, part, columns) for part in parts]
+    frames = [_read(spark, part, columns, storage) for part in parts]
     # Not createDataFrame([]): to read that, Spark starts Python.
     return union(frames) if frames else _under_names(spark.range(0), Part({}, (), {}), columns)
 
@@ -103,12 +108,12 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return union(frames[:half]).unionAll(union(frames[half:]))
 
 
-def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
+def _read(spark: SparkSession, part: Part, columns: StructType, storage: Storage | None) -> DataFrame:
     from pyspark.sql import functions as sql  # noqa: PLC0415 - Spark is loaded by those who use it
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     held = [_field(part.held[column.name], column) for column in columns if column.name in part.held]
-    rows, found = _found(spark, part, StructType(held))
+    rows, found = _found(spark, part, StructType(held), storage)
     if not part.given:
         return _under_names(rows, part, columns)
     path = sql.regexp_replace(rows.metadataColumn("_metadata")["file_path"], _LOCAL.pattern, "/").alias(_PATH)
@@ -130,7 +135,9 @@ def _read(spark: SparkSession, part: Part, columns: StructType) -> DataFrame:
     )
 
 
-def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFrame, dict[str, str]]:
+def _found(
+    spark: SparkSession, part: Part, schema: StructType, storage: Storage | None
+) -> tuple[DataFrame, dict[str, str]]:
     """The rows of the files, and each file's path as Spark writes it.
 
     Spark overlooks files that it takes for hidden, and those that go while it looks for them.
@@ -144,7 +151,7 @@ def _found(spark: SparkSession, part: Part, schema: StructType) -> tuple[DataFra
                 f"file {printable(path)} has a colon and one of \\ * ? [ ] {{ }} in its path, which Spark "
                 "can't read together; rename it"
             )
-    reader = spark.read.schema(schema)
+    reader = spark.read.options(**stores.options(part.files, storage)).schema(schema)
     if any(":" in basename(path) for path in part.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
     list_at_once(spark, map(spark_path, part.files))
@@ -243,11 +250,6 @@ def as_text(name: str, kind: DataType, wanted: DataType) -> str:
         if kind == wanted
         else f"CAST({quoted(name)} AS {wanted.simpleString()}) AS {quoted(name)}"
     )
-
-
-def spark_path(path: str) -> str:
-    """A path as Spark is told it: on this machine if it names no store."""
-    return path if "://" in path or path.startswith("file:") else f"file:{path}"
 
 
 def _literally(path: str) -> str:

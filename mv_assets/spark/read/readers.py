@@ -11,6 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, NullType, StructField, StructType
 
+from mv_assets.config import Storage
+from mv_assets.config.storage import as_s3a
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.failures import condition_of
 from mv_assets.spark.read.columns import (
@@ -24,6 +26,7 @@ from mv_assets.spark.read.columns import (
     parts,
 )
 from mv_assets.spark.read.files import frame, quoted
+from mv_assets.spark.stores import options
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
@@ -87,9 +90,11 @@ class FolderReader(_OfFiles):
         open_file: Open,
         unknown: Unknown,
         mentioned: Iterable[str] = (),
+        storage: Storage | None = None,
     ) -> None:
         self._spark = spark
         self._listing = listing
+        self._storage = storage
         needed = None if wanted is None else once(sorted(wanted))
         self._needed = None if needed is None else frozenset(needed)
         self._wanted = None if needed is None else tuple(sorted(once([*needed, *mentioned])))
@@ -126,7 +131,7 @@ class FolderReader(_OfFiles):
         holdings = self._holdings(names)
         if self._wanted is None:
             holdings = alike_spelled(holdings, schema.fieldNames())
-        return frame(self._spark, list(parts(holdings, self._listing.path)), schema)
+        return frame(self._spark, list(parts(holdings, self._listing.path)), schema, self._storage)
 
     def _holdings(self, names: Iterable[str]) -> list[Holding]:
         found = []
@@ -165,12 +170,19 @@ class FolderReader(_OfFiles):
 class LakehouseReader(_OfFiles):
     """Parquet files of which the table's log or metadata says what they hold."""
 
-    def __init__(self, spark: SparkSession, listing: Listing, wanted: Iterable[str] | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        listing: Listing,
+        wanted: Iterable[str] | None,
+        storage: Storage | None = None,
+    ) -> None:
         types, folded = Types(spark), {name.lower(): name for name in listing.schema}
         columns = listing.schema if wanted is None else sorted(wanted)
         spelled = {column: folded[column.lower()] for column in columns if column.lower() in folded}
         self._spark = spark
         self._listing = listing
+        self._storage = storage
         self._schema = {name: types.of(listing.schema[name]) for name in spelled.values()}
 
     def learn(self, names: Sequence[str]) -> None:
@@ -188,20 +200,27 @@ class LakehouseReader(_OfFiles):
                 "takes for null; use Spark 4.1 or newer, or rewrite the files"
             )
         held = by_table(names, self._schema, details.partitions, details.physical_names, details.field_ids)
-        return frame(self._spark, list(parts(held, self._listing.path)), schema)
+        return frame(self._spark, list(parts(held, self._listing.path)), schema, self._storage)
 
 
 class ConnectorReader(_OfFiles):
     """A table at its listed version, through the format's own connector."""
 
     def __init__(
-        self, spark: SparkSession, wanted: Iterable[str] | None, kind: str, place: str, version: str
+        self,
+        spark: SparkSession,
+        wanted: Iterable[str] | None,
+        kind: str,
+        place: str,
+        version: str,
+        storage: Storage | None = None,
     ) -> None:
         self._spark = spark
         self._wanted = None if wanted is None else tuple(sorted(once(wanted)))
         self._kind = kind
         self._place = place
         self._version = version
+        self._storage = storage
 
     def learn(self, names: Sequence[str]) -> None:
         """The connector knows its files."""
@@ -220,8 +239,9 @@ class ConnectorReader(_OfFiles):
     def _rows(self) -> DataFrame:
         option, package = _CONNECTORS[self._kind]
         rows = self._spark.read.format(self._kind).option(option, self._version)
+        rows = rows.options(**options([self._place], self._storage))
         try:
-            found = rows.load(self._place)
+            found = rows.load(as_s3a(self._place))
             # A Spark behind a server looks for the connector only when it is asked something.
             found.schema  # noqa: B018
         except (PySparkException, Py4JError) as error:
@@ -264,11 +284,16 @@ def reader_of(
                 table.folder.open,
                 lambda columns: table.columns(columns, everywhere=True) or {},
                 mentioned,
+                table.storage,
             )
         case DeltaFiles(reader="spark"):
-            return ConnectorReader(spark, both, "delta", table.path, listing.version.rpartition("@")[2])
+            version = listing.version.rpartition("@")[2]
+            return ConnectorReader(spark, both, "delta", table.path, version, table.storage)
         case IcebergFiles(reader="spark"):
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
-            return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
+            place = table.identifier or table.path or ""
+            return ConnectorReader(spark, both, "iceberg", place, snapshot, table.storage)
+        case DeltaFiles() | IcebergFiles():
+            return LakehouseReader(spark, listing, both, table.storage)
         case _:
             return LakehouseReader(spark, listing, both)

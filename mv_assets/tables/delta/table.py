@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
+from mv_assets.config.storage import Storage, is_s3
 from mv_assets.tables import lakehouse
 from mv_assets.tables.delta.columns import DeltaColumns
 from mv_assets.tables.errors import TableRefused, TableUnreadable
+from mv_assets.tables.files.locations import filesystem_at
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
@@ -57,7 +59,8 @@ class DeltaFiles:
     clock: Callable[[], int]
     settle_ms: int
     reader: Reader = "files"
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage: Storage | None = None
 
     def current(self) -> DeltaTableVersion:
         with self.readable():
@@ -238,7 +241,8 @@ class DeltaTableVersion:
     def source(self, name: str) -> pa.NativeFile:
         """A listed file, opened."""
         if _ABSOLUTE.match(name):
-            filesystem, path = fs.FileSystem.from_uri(name)
+            found = filesystem_at(unquote(name), self.table.storage) if is_s3(name) else None
+            filesystem, path = found or fs.FileSystem.from_uri(name)
             return filesystem.open_input_file(path)
         return self.table.stored(self.opened).open_input_file(name)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mv_assets.config.storage import Storage, as_s3
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.iceberg import schemas
@@ -45,9 +46,10 @@ class IcebergFiles:
     clock: Callable[[], int]
     settle_ms: int
     reader: Reader = "files"
-    catalog: Mapping[str, str] | None = None
+    catalog: Mapping[str, str] | None = field(default=None, repr=False)
     identifier: str | None = None
     unsafe: bool = False
+    storage: Storage | None = None
 
     @property
     def where(self) -> str:
@@ -256,5 +258,5 @@ class IcebergTableVersion:
 
 
 def _plain(path: str) -> str:
-    """A local path as such, however its URI is written."""
-    return re.sub(r"^file:/+", "/", path)
+    """A path in the one way of writing it: local ones as such, and one scheme for S3."""
+    return re.sub(r"^file:/+", "/", as_s3(path))
