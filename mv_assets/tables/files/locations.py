@@ -14,8 +14,9 @@ from mv_assets.tables.files.folders import Folder
 from mv_assets.tables.files.local import LocalFile, LocalFolder
 from mv_assets.tables.files.remote import RemoteFolder
 
-# With these, who runs us says where the store is.
-_SAID = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+# Who runs us may say by these where the store is; Arrow goes by the latter alone.
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def folder_at(path: str, pattern: str = "*", storage: Storage | None = None) -> Folder:
@@ -32,7 +33,8 @@ def filesystem_at(path: str, storage: Storage | None = None) -> tuple[fs.FileSys
         return fs.LocalFileSystem(), path
     path = as_s3(path)
     if (bucket := bucket_of(path)) is not None:
-        return _store(bucket, storage or Storage()), path.removeprefix("s3://")
+        said = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+        return _store(bucket, storage or Storage(), said), path.removeprefix("s3://")
     try:
         return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
     except pa.ArrowInvalid:
@@ -44,14 +46,13 @@ def filesystem_at(path: str, storage: Storage | None = None) -> tuple[fs.FileSys
 
 
 @lru_cache(maxsize=64)
-def _store(bucket: str, storage: Storage) -> fs.S3FileSystem:
+def _store(bucket: str, storage: Storage, endpoint: str | None) -> fs.S3FileSystem:
     """A store by Arrow, which keeps its connections; what is not given it finds by its own chain."""
-    scheme, _, host = (storage.endpoint or "").partition("://")
-    endpoint = {"endpoint_override": host, "scheme": scheme} if host else {}
-    region = storage.known_region or _asked(bucket)
+    scheme, _, host = (storage.endpoint or endpoint or "").partition("://")
+    region = storage.known_region or (None if host else _asked(bucket))
     return fs.S3FileSystem(
         **storage.credentials(),
-        **endpoint,
+        **({"endpoint_override": host.rstrip("/"), "scheme": scheme} if host else {}),
         **({} if region is None else {"region": region}),
         anonymous=storage.anonymous,
         force_virtual_addressing=storage.path_style is False,
@@ -59,8 +60,8 @@ def _store(bucket: str, storage: Storage) -> fs.S3FileSystem:
 
 
 def _asked(bucket: str) -> str | None:
-    """Where Amazon keeps a bucket, unless Arrow finds out what to do by itself."""
-    return None if any(os.environ.get(name) for name in _SAID) else str(fs.resolve_s3_region(bucket))
+    """Where Amazon keeps a bucket, unless somebody says it to Arrow."""
+    return None if any(os.environ.get(name) for name in _REGIONS) else str(fs.resolve_s3_region(bucket))
 
 
 def _local(path: str, pattern: str) -> Folder:
