@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from mv_assets.config.declared import Declared
-from mv_assets.config.values import Text
+from mv_assets.config.values import Read, Text
 
 # One store under the three names that Hadoop has given it.
 _S3 = re.compile(r"s3[an]?://")
@@ -23,6 +23,11 @@ def _secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _unsaid() -> Any:
+    """No default that a type checker would hold against what the field is kept as."""
+    return Field(None)
+
+
 def _endpoint(value: str) -> str:
     try:
         place = urlsplit(value)
@@ -34,7 +39,11 @@ def _endpoint(value: str) -> str:
     return value.rstrip("/")
 
 
-Secret = Annotated[SecretStr, AfterValidator(_secret), Field(json_schema_extra={"minLength": 1})]
+if TYPE_CHECKING:
+    MaybeSecret = Read[str | None, SecretStr | None]
+else:
+    Secret = Annotated[SecretStr, AfterValidator(_secret), Field(json_schema_extra={"minLength": 1})]
+    MaybeSecret = Secret | None
 Endpoint = Annotated[str, AfterValidator(_endpoint), Field(json_schema_extra={"pattern": "^https?://."})]
 
 
@@ -46,11 +55,11 @@ class Storage(Declared):
     region: Text | None = None
     """The region of the buckets. By default Amazon is asked; with an endpoint it is us-east-1, which stores
     without regions expect."""
-    access_key: Secret | None = None
+    access_key: MaybeSecret = _unsaid()
     """Id of the key to sign with. Never shown."""
-    secret_key: Secret | None = None
+    secret_key: MaybeSecret = _unsaid()
     """The key itself. Never shown."""
-    session_token: Secret | None = None
+    session_token: MaybeSecret = _unsaid()
     """With a temporary key, its token. Never shown."""
     anonymous: bool = False
     """Ask without a key, as public buckets allow."""

@@ -65,6 +65,11 @@ def _of_hadoop(storage: Storage) -> dict[str, str]:
     return found
 
 
+def is_store(path: str | None) -> bool:
+    """Whether a path is elsewhere than on this machine."""
+    return path is not None and "://" in path and not path.startswith("file:")
+
+
 def see_reached(spark: SparkSession, what: str, path: str | None, storage: Storage | None) -> None:
     """See that Spark can reach the store that something is in, so that no bucket is blamed if it can't.
 
@@ -75,7 +80,7 @@ def see_reached(spark: SparkSession, what: str, path: str | None, storage: Stora
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark is loaded by those who use it
 
-    if path is None or "://" not in path or path.startswith("file:"):
+    if path is None or not is_store(path):
         return
     place = f"{spark_path(path).rstrip('/')}/{_NOWHERE}"
     try:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import unescape
 from threading import Thread
 from typing import Any
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.http import http_date
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request as Asked
@@ -89,13 +91,18 @@ class ObjectStore:
     def get(self, path: str) -> bytes:
         return self._send("GET", path)
 
+    def names(self, bucket: str, prefix: str = "") -> list[str]:
+        """The keys of a bucket that begin so."""
+        listed = self._send("GET", bucket, query=f"?list-type=2&max-keys=100000&prefix={prefix}").decode()
+        return [unescape(key) for key in re.findall("<Key>(.*?)</Key>", listed)]
+
     def delete(self, path: str) -> None:
         self._send("DELETE", path)
 
-    def _send(self, method: str, path: str, content: bytes | None = None) -> bytes:
+    def _send(self, method: str, path: str, content: bytes | None = None, query: str = "") -> bytes:
         signed = f"AWS4-HMAC-SHA256 Credential={_OWN}/20240101/us-east-1/s3/aws4_request"
         headers = {"Authorization": signed, "Content-Type": "application/octet-stream"}
-        request = Request(f"{self.endpoint}/{path}", content, headers, method=method)  # noqa: S310
+        request = Request(f"{self.endpoint}/{quote(path)}{query}", content, headers, method=method)  # noqa: S310
         with urlopen(request) as answer:  # noqa: S310 - our own server
             said: bytes = answer.read()
         return said

@@ -279,7 +279,8 @@ def test_bytes_that_are_no_text_are_refused(file: Path, content: bytes) -> None:
 @pytest.mark.parametrize("text", ["- a\n- b\n", "hello\n", "5\n", "[]\n", "2024-01-01\n"])
 def test_a_file_that_is_no_mapping_is_told_the_keys(file: Path, text: str) -> None:
     assert (
-        "a project has the keys state, warehouse, spark, tables, functions and views" in only(file, text).what
+        "a project has the keys state, storage, warehouse, spark, tables, functions and views"
+        in only(file, text).what
     )
 
 
