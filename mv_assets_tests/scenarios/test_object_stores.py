@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -16,18 +20,20 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
-from werkzeug.wrappers import Request, Response
 
 from mv_assets.config.storage import Storage
+from mv_assets.maintain.garbage import Garbage
 from mv_assets.project import Project
 from mv_assets.reports.refresh import Refreshed
 from mv_assets.spark.session import Engine
 from mv_assets.state.model import State
+from mv_assets.state.registry import Registry
 from mv_assets.tables.files.stores import for_deltalake, for_pyiceberg
 from mv_assets_tests.support import engines
-from mv_assets_tests.support.object_store import ObjectStore, lists, object_store, refused
+from mv_assets_tests.support.object_store import LISTING, ObjectStore, object_store
 
 _numbers = itertools.count()
+OF_SPARK = "Hadoop"
 SQL = "SELECT date_trunc('hour', ts) AS hour, count(*) AS n, sum(x) AS x FROM {table} GROUP BY ALL"
 
 
@@ -53,8 +59,7 @@ class Lake:
         self.server, self.spark, self.folder = server, spark, folder
         self.bucket, self.house = f"base-{number}", f"house-{number}"
         for bucket in (self.bucket, self.house):
-            server.create(bucket)
-            server.keys[f"key-of-{bucket}"] = frozenset({bucket})
+            server.create(bucket, key=f"key-of-{bucket}")
         self.storage = Storage.model_validate(server.storage(f"key-of-{self.bucket}", "s3cr3t-of-base"))
         path = {} if "identifier" in table else {"path": f"s3a://{self.bucket}/t"}
         self.file = folder / "project.yaml"
@@ -123,7 +128,9 @@ def rows(*days: int, x: int = 1) -> pa.Table:
     firsts = [datetime(2024, 1, day, tzinfo=UTC) for day in days]
     after = (timedelta(), timedelta(hours=5), timedelta(days=1, microseconds=-1))
     times = [first + each for first in firsts for each in after]
-    return pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "x": pa.array([x] * len(times))})
+    return pa.table(
+        {"ts": pa.array(times, pa.timestamp("us", "UTC")), "x": pa.array([x] * len(times), pa.int64())}
+    )
 
 
 def plain(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -154,22 +161,18 @@ def test_the_data_of_a_view_on_s3_is_audited_rewritten_and_collected(
     lake = Lake(server, tmp_path, spark)
     for day in (1, 2, 3, 4):
         lake.put(f"{day}.parquet", day)
-    lake.refresh(lake.objects)
+    # Who asks a query keeps its files for a while: nobody does yet.
+    assert not lake.project.refresh().is_wrong
     before = server.names(lake.house, "wh/v/")
     for day in (1, 2, 3):
         lake.put(f"{day}.parquet", day, x=5)
-    lake.refresh(lake.objects)
+    assert not lake.project.refresh().is_wrong
     # The first generation is dead by three quarters: it is copied, and then deleted.
-    for _ in range(2):
-        collected = lake.project.gc()
-        assert not collected.is_wrong, collected
-    named = {
-        f"wh/{file.path}"
-        for files in lake.project.store.files(
-            "v", {row.generation for row in lake.project.store.snapshot("v").rows.values() if row.generation}
-        ).values()
-        for file in files
-    }
+    store = lake.project.store
+    warehouse, registry = lake.project.opened.warehouse, Registry(store, lifetime_ms=0)
+    assert Garbage(store, lake.project.opened.manager, warehouse, registry=registry).gc("v").errors == []
+    generations = {row.generation for row in store.snapshot("v").rows.values() if row.generation}
+    named = {f"wh/{file.path}" for files in store.files("v", generations).values() for file in files}
     there = {name for name in server.names(lake.house, "wh/v/") if name.endswith(".parquet")}
     assert there == named
     assert there.isdisjoint(before)
@@ -233,25 +236,15 @@ def test_a_store_that_fails_for_a_while_marks_nothing_and_loses_nothing(
     lake.refresh(lake.objects)
     version = lake.project.store.snapshot("v").header.version
 
-    def slowed(request: Request) -> Response | None:
-        return refused(503, "SlowDown") if lake.bucket in request.path and lists(request) else None
-
-    with server.ruled(slowed):
+    with server.refusing(503, "SlowDown", rf"/{lake.bucket}\?.*{LISTING}"):
         refreshed = lake.project.refresh()
     assert refreshed.is_wrong
     assert "can't be listed" in str(refreshed)
     assert lake.project.store.snapshot("v").header.version == version
     lake.put("late.parquet", 1, x=3)
-    left = iter([True] * 2)
-
-    def once(request: Request) -> Response | None:
-        """Of what Spark reads and writes, the first requests are refused."""
-        sparks = "aws-sdk-java" in str(request.user_agent)
-        return refused(503, "SlowDown") if sparks and next(left, False) else None
-
-    with server.ruled(once):
+    # Of what Spark reads and writes, the first requests are refused.
+    with server.refusing(503, "SlowDown", agent=OF_SPARK, times=2):
         lake.refresh(lake.objects)
-    assert next(left, None) is None
 
 
 def test_a_store_that_spark_may_not_read_is_the_views_trouble_and_no_buckets(
@@ -261,11 +254,7 @@ def test_a_store_that_spark_may_not_read_is_the_views_trouble_and_no_buckets(
     for day in (1, 2):
         lake.put(f"{day}.parquet", day)
 
-    def not_spark(request: Request) -> Response | None:
-        sparks = "aws-sdk-java" in str(request.user_agent)
-        return refused(403, "AccessDenied") if sparks and lake.bucket in request.path else None
-
-    with server.ruled(not_spark):
+    with server.refusing(403, "AccessDenied", f"/{lake.bucket}/", agent=OF_SPARK):
         refreshed = lake.project.refresh()
     said = str(refreshed)
     assert refreshed.is_wrong
@@ -276,3 +265,41 @@ def test_a_store_that_spark_may_not_read_is_the_views_trouble_and_no_buckets(
     assert "table events can't be reached" in str(lake.project.status())
     lake.refresh(lake.objects)
     assert "can't be reached" not in str(lake.project.status())
+
+
+@pytest.mark.parametrize("warehouse", ["here", "s3"])
+def test_without_jars_the_table_or_the_warehouse_says_once_what_to_add(
+    server: ObjectStore, tmp_path: Path, connect_server: str, warehouse: str
+) -> None:
+    """In a process of its own: the Spark of this one has the jars."""
+    lake = Lake(server, tmp_path, None)
+    for day in (1, 2):
+        lake.put(f"{day}.parquet", day)
+    lake.declared["spark"] = {"remote": connect_server}
+    if warehouse == "here":
+        lake.declared["warehouse"] = str(tmp_path / "warehouse")
+    else:
+        (tmp_path / "events").mkdir()
+        pq.write_table(rows(1, 2), tmp_path / "events" / "a.parquet")
+        lake.declared["tables"][0]["path"] = str(tmp_path / "events")
+    lake.file.write_text(yaml.safe_dump(lake.declared))
+    what = "table events" if warehouse == "here" else "the warehouse"
+    once = f"{what} can't be reached: Spark has no jars for s3a://; add it to the project: spark.conf, "
+    for command in ("project check", "refresh", "plan", "status"):
+        said = " ".join(run(lake.file, *command.split()).split())
+        assert said.count(once) == 1, said
+        assert re.search(r"spark.jars.packages: org.apache.hadoop:hadoop-aws:3[.]\d+[.]\d+`", said)
+        assert "s3cr3t" not in said
+
+
+def run(file: Path, *command: str) -> str:
+    """What a command says, which finds something wrong."""
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", "from mv_assets.cli import main; main()", "--project", str(file), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "400"},
+    )
+    assert done.returncode == 1, done
+    return done.stdout + done.stderr

@@ -10,7 +10,6 @@ from io import BytesIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from werkzeug.wrappers import Request, Response
 
 from mv_assets.config import ParquetTable
 from mv_assets.state.store import Store
@@ -18,7 +17,7 @@ from mv_assets.tables.errors import TableUnreadable
 from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.open import open_table
 from mv_assets_tests.support.harness import Clock
-from mv_assets_tests.support.object_store import ObjectStore, later_page, lists, object_store, refused
+from mv_assets_tests.support.object_store import LATER_PAGE, ObjectStore, object_store
 
 _names = itertools.count()
 # Far from the store's own clock: all that it has is old.
@@ -36,7 +35,6 @@ def server() -> Iterator[ObjectStore]:
 def bucket(server: ObjectStore) -> str:
     name = f"lake-{next(_names)}"
     server.create(name)
-    server.asked.clear()
     return name
 
 
@@ -83,15 +81,13 @@ def test_more_objects_than_one_page_are_all_listed(server: ObjectStore, bucket: 
     one = content(1)
     for number in range(1_003):
         server.put(f"{bucket}/t/{number:04}.parquet", one)
-    server.asked.clear()
+    server.forget()
     found = opened(server, f"s3://{bucket}/t", state).current()
     assert found.version.startswith("1003:")
-    assert sum("continuation-token" in request for request in server.asked) == 1
+    assert sum("continuation-token" in request for request in server.asked()) == 1
 
-    def half(request: Request) -> Response | None:
-        return refused(500, "InternalError") if later_page(request) else None
-
-    with server.ruled(half), pytest.raises(TableUnreadable, match=f"s3://{bucket}/t can't be listed"):
+    broken = server.refusing(500, "InternalError", LATER_PAGE)
+    with broken, pytest.raises(TableUnreadable, match=f"s3://{bucket}/t can't be listed"):
         opened(server, f"s3://{bucket}/t", state).current()
 
 
@@ -101,42 +97,41 @@ def test_only_new_objects_are_read_and_never_as_a_whole(
     server.put(f"{bucket}/t/a.parquet", content(1))
     look(server, f"s3://{bucket}/t", state)
     server.put(f"{bucket}/t/b.parquet", content(2))
-    server.asked.clear()
+    server.forget()
     assert look(server, f"s3://{bucket}/t", state).names == ["a.parquet", "b.parquet"]
-    assert not any("a.parquet" in request for request in server.asked)
+    assert not any("a.parquet" in request for request in server.asked())
 
 
 def test_an_object_written_twice_in_one_second_with_the_same_size_is_told_by_its_etag(
-    server: ObjectStore, bucket: str, state: Store, monkeypatch: pytest.MonkeyPatch
+    server: ObjectStore, bucket: str, state: Store
 ) -> None:
     first, second = content(1, padding=1), content(1, padding=2)
     assert len(first) == len(second)
-    monkeypatch.setattr(server, "second", SECOND)
     # It is looked at when that second is over, but not yet for as long as it has to rest.
     path, now = f"s3://{bucket}/t", round(SECOND.timestamp() * 1_000) + 1_500
-    server.put(f"{bucket}/t/a.parquet", first)
-    before = look(server, path, state, now)
-    assert before.recheck_at is not None
-    server.put(f"{bucket}/t/a.parquet", second)
-    assert opened(server, path, state).current().version == before.version
-    after = look(server, path, state, now)
-    assert named(before) != named(after)
-    assert before.identities != after.identities
-    server.put(f"{bucket}/t/a.parquet", first)
-    assert named(look(server, path, state, now)) == named(before)
+    with server.standing_still(SECOND):
+        server.put(f"{bucket}/t/a.parquet", first)
+        before = look(server, path, state, now)
+        assert before.recheck_at is not None
+        server.put(f"{bucket}/t/a.parquet", second)
+        assert opened(server, path, state).current().version == before.version
+        after = look(server, path, state, now)
+        assert named(before) != named(after)
+        assert before.identities != after.identities
+        server.put(f"{bucket}/t/a.parquet", first)
+        assert named(look(server, path, state, now)) == named(before)
 
 
 def test_a_store_that_lists_finer_times_than_it_tells_of_an_object_is_not_read_again(
-    server: ObjectStore, bucket: str, state: Store, monkeypatch: pytest.MonkeyPatch
+    server: ObjectStore, bucket: str, state: Store
 ) -> None:
-    monkeypatch.setattr(server, "second", SECOND)
-    monkeypatch.setattr(server, "millisecond", 123)
     server.put(f"{bucket}/t/a.parquet", content(1))
-    before = look(server, f"s3://{bucket}/t", state)
-    server.asked.clear()
-    after = look(server, f"s3://{bucket}/t", state)
-    assert (named(after), after.identities) == (named(before), before.identities)
-    assert not any("a.parquet" in request for request in server.asked)
+    with server.standing_still(SECOND, millisecond=123):
+        before = look(server, f"s3://{bucket}/t", state)
+        server.forget()
+        after = look(server, f"s3://{bucket}/t", state)
+        assert (named(after), after.identities) == (named(before), before.identities)
+        assert not any("a.parquet" in request for request in server.asked())
 
 
 def test_a_store_that_is_slowed_down_and_then_works_changes_nothing(
@@ -144,15 +139,10 @@ def test_a_store_that_is_slowed_down_and_then_works_changes_nothing(
 ) -> None:
     server.put(f"{bucket}/t/a.parquet", content(1))
     before = look(server, f"s3://{bucket}/t", state)
-    left = iter([True])
-
-    def once(_request: Request) -> Response | None:
-        return refused(503, "SlowDown") if next(left, False) else None
-
-    with server.ruled(once):
+    with server.refusing(503, "SlowDown", times=1):
         assert named(look(server, f"s3://{bucket}/t", state)) == named(before)
     with (
-        server.ruled(lambda _request: refused(503, "SlowDown")),
+        server.refusing(503, "SlowDown"),
         pytest.raises(TableUnreadable, match=f"table 't' at s3://{bucket}/t can't be listed"),
     ):
         look(server, f"s3://{bucket}/t", state)
@@ -164,10 +154,7 @@ def test_an_object_that_may_be_listed_but_not_read_is_broken_and_not_gone(
 ) -> None:
     server.put(f"{bucket}/t/a.parquet", content(1))
 
-    def unread(request: Request) -> Response | None:
-        return refused(403, "AccessDenied") if request.method == "GET" and not lists(request) else None
-
-    with server.ruled(unread):
+    with server.refusing(403, "AccessDenied", "^GET (?!.*list-type)"):
         found = look(server, f"s3://{bucket}/t", state)
     assert list(found.broken) == ["a.parquet"]
     assert "ACCESS_DENIED" in found.broken["a.parquet"].why
