@@ -57,8 +57,14 @@ def written(folder: Path, state: str) -> Path:
         "state": state,
         "warehouse": "warehouse",
         "spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "s3cr3t"}},
+        "storage": {"access_key": "AKIA-s3cr3t", "secret_key": "s3cr3t"},
         "tables": [
             {"name": "trips", "path": "trips", "time_column": "at", "settle": "0s"},
+            {
+                "name": "far",
+                "path": "s3://me:s3cr3t@far/away",
+                "storage": {"endpoint": "http://127.0.0.1:1", "allow_http": True},
+            },
         ],
         "views": [
             {
