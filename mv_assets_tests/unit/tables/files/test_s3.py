@@ -19,6 +19,7 @@ from mv_assets.tables.open import open_table
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.object_store import LATER_PAGE, ObjectStore, object_store
 
+pytestmark = pytest.mark.processes
 _names = itertools.count()
 # Far from the store's own clock: all that it has is old.
 LATER = 4_102_444_800_000
@@ -91,9 +92,7 @@ def test_more_objects_than_one_page_are_all_listed(server: ObjectStore, bucket: 
         opened(server, f"s3://{bucket}/t", state).current()
 
 
-def test_only_new_objects_are_read_and_never_as_a_whole(
-    server: ObjectStore, bucket: str, state: Store
-) -> None:
+def test_only_new_objects_are_read(server: ObjectStore, bucket: str, state: Store) -> None:
     server.put(f"{bucket}/t/a.parquet", content(1))
     look(server, f"s3://{bucket}/t", state)
     server.put(f"{bucket}/t/b.parquet", content(2))
