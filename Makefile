@@ -8,6 +8,9 @@ TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/pip install --disable-pip-version-check
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
+# Hadoop's S3 for the Spark of the tests. No registry of Python's has a newer one; users take theirs from Maven.
+JARS := .jars
+JARS_READY := $(JARS)/.ready
 # The lowest versions that mv_assets runs on; ONLY names tests, if not all are to be run there.
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
@@ -23,7 +26,7 @@ TESTS := mv_assets_tests
 QUICK := $(TESTS)/unit $(TESTS)/acceptance \
   -m 'not (spark or postgresql or processes or e2e or browser or slow or deep or soak)'
 # What is computed must not depend on where Spark runs.
-ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,deletes.py files.py formats.py)
+ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,deletes.py files.py formats.py) $(TESTS)/scenarios/test_object_stores.py
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
 .PHONY: dev quick test check check-oldest cover prove soak bench bench-peers docs java chromium clean
@@ -39,11 +42,11 @@ quick: $(TOOLS)
 # and code that is compiled for hours to come is not worth it.
 test check check-oldest cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
-test: java chromium $(TOOLS)
+test: java chromium $(TOOLS) $(JARS_READY)
 	$(BIN)/pytest -n $(WORKERS)
 
 # What CI runs: the slow tests as well, those that compute once more on other Sparks, and whether the documents can be built.
-check: java chromium docs $(TOOLS)
+check: java chromium docs $(TOOLS) $(JARS_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -53,16 +56,16 @@ check: java chromium docs $(TOOLS)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 
 # The tests that need no browser, on the lowest versions. What old libraries warn of is not ours to mend.
-check-oldest: java $(OLDEST_READY)
+check-oldest: java $(OLDEST_READY) $(JARS_READY)
 	$(OLDEST)/bin/pytest -W default -n $(WORKERS) -m 'not deep and not soak and not browser' $(ONLY)
 
 # Lines and branches that no test comes by in its own process.
-cover: java chromium $(TOOLS)
+cover: java chromium $(TOOLS) $(JARS_READY)
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term-missing:skip-covered
 
 # Larger bounds, every fault at every call, other random worlds, and whatever else takes minutes: hours.
 prove: export MV_ASSETS_SEED ?= $(shell date +%s)
-prove: java chromium $(TOOLS)
+prove: java chromium $(TOOLS) $(JARS_READY)
 	$(BIN)/pytest -n 0 -m deep -s $(TESTS)/proof/simulation
 	$(BIN)/pytest -n $(WORKERS) -m deep $(TESTS)/proof/matrix
 	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/proof/simulation --ignore $(TESTS)/proof/matrix
@@ -115,6 +118,16 @@ $(OLDEST_READY): pyproject.toml .ci/oldest.txt
 	  --editable '.[postgres,delta,iceberg,dev]'
 	@touch $@
 
+# The package needs an old PySpark, and is not installed: two of its jars are taken out.
+$(JARS_READY): | $(READY)
+	@echo "Fetching Hadoop's S3 for the tests into $(JARS): 0.2 GB, once."
+	@mkdir -p $(JARS)
+	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest $(JARS) sagemaker_pyspark==1.4.5
+	tar -xzf $(JARS)/sagemaker_pyspark-1.4.5.tar.gz -C $(JARS) --strip-components=3 --wildcards \
+	  '*/hadoop-aws-*.jar' '*/aws-java-sdk-bundle-*.jar'
+	@rm $(JARS)/sagemaker_pyspark-1.4.5.tar.gz
+	@touch $@
+
 java:
 	@version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1); \
 	if [ -z "$$version" ]; then \
@@ -128,4 +141,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(DOCS_VENV) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info
+	rm -rf $(VENV) $(OLDEST) $(DOCS_VENV) $(JARS) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info

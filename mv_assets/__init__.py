@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         ParquetTable,
         Spark,
         StateDatabase,
+        Storage,
+        WarehouseFolder,
     )
     from mv_assets.defs import build_definitions
     from mv_assets.errors import MvError
@@ -33,6 +35,8 @@ _WHERE = {
     "ParquetTable": "mv_assets.config",
     "Spark": "mv_assets.config",
     "StateDatabase": "mv_assets.config",
+    "Storage": "mv_assets.config",
+    "WarehouseFolder": "mv_assets.config",
     "Project": "mv_assets.project",
     "sql": "mv_assets.api",
     "view": "mv_assets.views.python",
@@ -49,6 +53,8 @@ __all__ = [
     "Project",
     "Spark",
     "StateDatabase",
+    "Storage",
+    "WarehouseFolder",
     "build_definitions",
     "sql",
     "view",

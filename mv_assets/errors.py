@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from mv_assets.text import without_credentials
+
 
 class MvError(Exception):
     """Anything mv_assets refuses or fails to do.
@@ -17,6 +19,10 @@ class MvError(Exception):
     is_usage: ClassVar[bool] = False
     # The table, view or place that it is about: two errors of one code and place are the same to programs.
     about: str = ""
+
+    def __init__(self, message: str = "") -> None:
+        # A library, or a path that a user wrote, may hold a password.
+        super().__init__(without_credentials(message))
 
 
 class BucketError(MvError):

@@ -199,6 +199,23 @@ class Project:
         """The names of the views, each after the one it is based on."""
         return list(self.catalog.views)
 
+    def check_stores(self) -> None:
+        """See that Spark reaches every object store of the project; without one, Spark is not started.
+
+        Raises:
+            StoreUnavailable: it can't reach one, with what to do.
+
+        """
+        from mv_assets.spark.stores import is_store, see_reached
+
+        declared = self.catalog.project
+        places = {f"table {table.name}": (table.path, table.storage) for table in declared.tables}
+        places["the warehouse"] = (declared.warehouse.path, declared.warehouse.storage)
+        if any(is_store(path) for path, _ in places.values()):
+            with self._spark(self.catalog).session() as spark:
+                for what, (path, storage) in places.items():
+                    see_reached(spark, what, path, storage)
+
     def status(self, *views: str) -> Status:
         """What of each view can be trusted, from the state alone."""
         from mv_assets.reports.status import Status
@@ -520,7 +537,7 @@ class Project:
         from mv_assets.maintain.garbage import Garbage
         from mv_assets.run.warehouse import Warehouse
 
-        return Garbage(self.store, self._manager, Warehouse(self.catalog.project.warehouse))
+        return Garbage(self.store, self._manager, Warehouse.of(self.catalog.project.warehouse))
 
     @property
     def _answers(self) -> Answers:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]*@")
+
+
+def without_credentials(text: str) -> str:
+    """A text in which no URI tells how to sign in: SCHEME://***@HOST."""
+    return _CREDENTIALS.sub("***@", text)
+
 
 def printable(text: str) -> str:
     """A text in one line that leaves a terminal as it is; names of files may have escape codes in them."""

@@ -13,7 +13,9 @@ from mv_assets.config.models import (
     Spark,
     StateDatabase,
     Table,
+    WarehouseFolder,
 )
+from mv_assets.config.storage import Storage
 
 __all__ = [
     "DeclaredProject",
@@ -25,7 +27,9 @@ __all__ = [
     "ParquetTable",
     "Spark",
     "StateDatabase",
+    "Storage",
     "Table",
+    "WarehouseFolder",
     "declare",
     "in_order",
     "read",

@@ -10,8 +10,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from mv_assets.config.errors import Mistake
-from mv_assets.config.models import MaterializedView
+from mv_assets.config.models import DeclaredProject, MaterializedView, WarehouseFolder
 from mv_assets.config.reserved import CHECKS
+from mv_assets.config.storage import Storage, bucket_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,20 @@ def check(
         *(mistake for view in views for mistake in _references(view, tables, views)),
         *_circles(views),
     ]
+
+
+def one_way_to_each_bucket(project: DeclaredProject) -> Iterator[Mistake]:
+    """Two ways to one bucket are a mistake: Spark keeps the first that it is told, and takes it for both."""
+    known: dict[str | None, tuple[str, Storage | None]] = {}
+    for declared in (project.warehouse, *project.tables):
+        bucket = bucket_of(declared.path or "")
+        where, name = "warehouse", "the warehouse"
+        if not isinstance(declared, WarehouseFolder):
+            where, name = f"tables.{declared.name}", f"table {declared.name}"
+        first, storage = known.setdefault(bucket, (name, declared.storage))
+        if bucket is not None and storage != declared.storage:
+            what = f"{name} and {first} reach bucket {bucket} in two ways, of which Spark can have one only"
+            yield Mistake(f"{where}.storage", f"{what}; give both the same storage")
 
 
 def in_order(views: Sequence[MaterializedView]) -> list[MaterializedView]:

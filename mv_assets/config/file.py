@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mv_assets.config.checks import Sketch, check, suggestion
+from mv_assets.config.checks import Sketch, check, one_way_to_each_bucket, suggestion
 from mv_assets.config.document import Document, Place
 from mv_assets.config.errors import Mistake, ProjectError
 from mv_assets.config.models import (
@@ -20,14 +20,16 @@ from mv_assets.config.models import (
     MaterializedView,
     Spark,
     StateDatabase,
+    WarehouseFolder,
 )
+from mv_assets.config.storage import Storage
 from mv_assets.config.values import StateUrl, Text
 
 _SQLITE = "sqlite:///"
 # Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
 ACCEPTED = "MV_ASSETS_PROJECT_ACCEPTED"
 # Where passwords and tokens stand.
-_SECRET = frozenset({"state", "spark", "storage_options", "catalog"})
+_SECRET = frozenset({"state", "spark", "storage", "storage_options", "catalog"})
 # They let the rest of a view be looked through for further mistakes; every grain but weeks fits a month.
 _STAND_INS = {"start": "1970-01-01", "bucket": "1mo"}
 _PLAIN = {
@@ -39,8 +41,11 @@ _PLAIN = {
 }
 
 
-class _Settings(BaseModel):
+class _State(BaseModel):
     state: StateUrl
+
+
+class _Warehouse(BaseModel):
     warehouse: Text
 
 
@@ -131,29 +136,45 @@ class _Reader:
             self._mistake(place, what)
         self.mistakes += check(_sketches(tables), _sketches(views), _sketches(functions))
         settings = self._settings()
-        return DeclaredProject(
+        found = DeclaredProject(
             **settings,
             spark=spark or Spark(),
             tables=tuple(table for table in made_tables if table is not None),
             functions=tuple(function for function in made_functions if function is not None),
             views=tuple(view for view in made_views if view is not None),
         )
+        self.mistakes += one_way_to_each_bucket(found)
+        return found
 
     def _settings(self) -> dict[str, Any]:
-        """State and warehouse, as given or by default, with their paths resolved."""
+        """State, storage and warehouse, as given or by default, with their paths resolved."""
+        content = self._document.content
+        given = content.get("storage")
+        storage = None if given is None else self._one(Storage, given, ("storage",))
+        reached = {"storage": storage, "warehouse": self._warehouse()}
+        return {key: value for key, value in reached.items() if value is not None} | self._state()
+
+    def _warehouse(self) -> WarehouseFolder | None:
+        given = self._document.content.get("warehouse", f"{self._home}/warehouse")
+        if not isinstance(given, dict):
+            text = self._one(_Warehouse, {"warehouse": given}, ())
+            given = None if text is None else {"path": text.warehouse}
+        found = None if given is None else self._one(WarehouseFolder, given, ("warehouse",))
+        return None if found is None else found.model_copy(update={"path": self._path(found.path)})
+
+    def _state(self) -> dict[str, Any]:
         content = self._document.content
         unwritten = f"{_SQLITE}{self._home}/state.db"
         state = content.get("state", unwritten)
         more = self._one(StateDatabase, state, ("state",)) if isinstance(state, dict) else None
         if isinstance(state, dict):
             state = unwritten if more is None else more.url
-        warehouse = content.get("warehouse", f"{self._home}/warehouse")
-        found = self._one(_Settings, {"state": state, "warehouse": warehouse}, ())
+        found = self._one(_State, {"state": state}, ())
         if found is None:
             return {}
         url = self._database(found.state)
         kept = StateDatabase(url=url) if more is None else more.model_copy(update={"url": url})
-        return {"state": kept, "warehouse": self._path(found.warehouse)}
+        return {"state": kept}
 
     def _items(self, key: str) -> list[Any]:
         items = self._document.content.get(key)
@@ -232,7 +253,8 @@ def _sentence(problem: Any, model: type[BaseModel], place: Place) -> str:
     if kind == "missing":
         return "missing; it has no default"
     if kind == "extra_forbidden":
-        return f"not a known key; {suggestion(str(place[-1]), list(model.model_fields))}"
+        known = Storage if "storage" in place[:-1] else model
+        return f"not a known key; {suggestion(str(place[-1]), list(known.model_fields))}"
     if kind == "value_error":
         return str(problem["ctx"]["error"])
     if kind in _PLAIN:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mv_assets.config.checks import Sketch, check
+from mv_assets.config.checks import Sketch, check, one_way_to_each_bucket
 from mv_assets.config.file import Draft
 from mv_assets.config.models import (
     DeclaredProject,
@@ -16,7 +16,9 @@ from mv_assets.config.models import (
     Spark,
     StateDatabase,
     Table,
+    WarehouseFolder,
 )
+from mv_assets.config.storage import Storage
 
 
 def declare(
@@ -25,11 +27,12 @@ def declare(
     *,
     functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
-    warehouse: str | None = None,
+    warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
+    storage: Storage | Mapping[str, Any] | None = None,
     spark: Spark | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
-    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
+    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "storage": storage, "spark": spark}
     project = DeclaredProject(
         tables=tuple(tables),
         functions=tuple(functions),
@@ -38,7 +41,7 @@ def declare(
     )
     draft = Draft("the declarations in Python", project)
     sketches = (_sketches(each) for each in (project.tables, project.views, project.functions))
-    draft.add(check(*sketches))
+    draft.add([*check(*sketches), *one_way_to_each_bucket(project)])
     return draft
 
 

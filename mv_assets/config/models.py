@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -16,7 +15,9 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
+from mv_assets.config.declared import Declared
 from mv_assets.config.home import home
+from mv_assets.config.storage import Storage, Stored, is_s3
 from mv_assets.config.values import (
     NAME,
     BucketWidth,
@@ -45,19 +46,12 @@ _ZONE = "spark.sql.session.timeZone"
 _OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
 
 
-class _Declared(BaseModel):
-    # What is given may hold a password or a token: no message of pydantic's repeats it.
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
-    )
-
-
 def _written(default: Any) -> Any:
     """A default as people write it: an editor that knows the schema shows it."""
     return Field(default, validate_default=True)
 
 
-class _Table(_Declared):
+class _Table(Stored):
     name: OwnName
     """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
     time_column: Text | None = None
@@ -98,8 +92,8 @@ class DeltaTable(_Table):
     """Folder or URI of the table; a relative path starts at the project file's folder."""
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
-    storage_options: dict[str, str] = {}
-    """Access to an object store, as the deltalake library takes it."""
+    storage_options: dict[str, str] = _written({})
+    """More that the deltalake library is to know of the store, in its own words."""
 
 
 class IcebergTable(_Table):
@@ -112,7 +106,7 @@ class IcebergTable(_Table):
     catalog: dict[str, str] | None = None
     """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that
     its rows carry, if that is not default. With `path` no catalog is asked: these properties say how files
-    are reached (s3.endpoint, s3.access-key-id, ...)."""
+    are reached, in pyiceberg's own words, where `storage` does not say enough."""
     identifier: Text | None = None
     """Name of the table in the catalog: namespace.table."""
     unsafe: bool = False
@@ -146,7 +140,7 @@ FORMATS: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
 Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator="format")]
 
 
-class _Windowed(_Declared):
+class _Windowed(Declared):
     # `from` is a word of Python's: there it is written from_.
     model_config = ConfigDict(populate_by_name=True)
 
@@ -199,7 +193,7 @@ else:
     FurtherTables = tuple[FurtherTable, ...]
 
 
-class Function(_Declared):
+class Function(Declared):
     """A deterministic Python function that the SQL of views may call."""
 
     name: Name
@@ -216,7 +210,7 @@ class Function(_Declared):
         return python_name(self.python)
 
 
-class MaterializedView(_Declared):
+class MaterializedView(Declared):
     """A query over base tables whose answer is kept, bucket by bucket."""
 
     # `with` is a word of Python's: there it is written with_.
@@ -340,14 +334,14 @@ class MaterializedView(_Declared):
         return (*self.timed, *self.dimensions)
 
 
-class Spark(_Declared):
+class Spark(Declared):
     """How to reach Spark: a master, or a Spark Connect server."""
 
     master: Text | None = None
     """Where a Spark of our own runs: local[*], which is the default, or a cluster's master."""
     remote: ConnectUrl | None = None
     """A Spark Connect server that runs already, instead of a master: sc://HOST:PORT."""
-    conf: dict[str, str] = {}
+    conf: dict[str, str] = _written({})
     """Spark's settings, as texts: spark.driver.memory and its like."""
 
     @model_validator(mode="after")
@@ -359,7 +353,7 @@ class Spark(_Declared):
         return self
 
 
-class StateDatabase(_Declared):
+class StateDatabase(Declared):
     """The database that says which bucket was computed from what. Its URL alone may stand for it."""
 
     # It may hold a password.
@@ -374,7 +368,25 @@ class StateDatabase(_Declared):
         return {"url": given} if isinstance(given, str) else given
 
 
-class DeclaredProject(_Declared):
+class WarehouseFolder(Stored):
+    """The folder of the views' data. Its path alone may stand for it."""
+
+    path: Text
+    """Folder or URI; a relative path starts at the project file's folder."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_path_alone(cls, given: Any) -> Any:
+        return {"path": given} if isinstance(given, str) else given
+
+
+if TYPE_CHECKING:
+    WarehousePlace = Read[str | WarehouseFolder, WarehouseFolder]
+else:
+    WarehousePlace = Annotated[WarehouseFolder, _Or(minLength=1)]
+
+
+class DeclaredProject(Declared):
     """Tables, views, and where their state and data are kept."""
 
     # In the JSON schema it is what an editor's user calls it.
@@ -384,8 +396,12 @@ class DeclaredProject(_Declared):
         default_factory=lambda: StateDatabase(url=f"sqlite:///{home()}/state.db"), validate_default=True
     )
     """URL of the state database, by default state.db in MV_ASSETS_HOME; or `url` and `attempts`."""
-    warehouse: Text = Field(default_factory=lambda: f"{home()}/warehouse")
-    """Folder of the views' data; by default `warehouse` in MV_ASSETS_HOME."""
+    storage: Storage | None = None
+    """How object stores are reached, for each table and the warehouse that does not say it itself."""
+    warehouse: WarehousePlace = Field(
+        default_factory=lambda: WarehouseFolder(path=f"{home()}/warehouse"), validate_default=True
+    )
+    """Folder of the views' data, by default `warehouse` in MV_ASSETS_HOME; or `path` and `storage`."""
     spark: Spark = Spark()
     """How to reach Spark; by default it runs on this machine."""
     tables: tuple[Table, ...] = ()
@@ -394,3 +410,19 @@ class DeclaredProject(_Declared):
     """Python functions that the SQL of views may call."""
     views: tuple[MaterializedView, ...] = ()
     """The queries whose answers are kept."""
+
+    @field_validator("warehouse", "tables", mode="after")
+    @classmethod
+    def _reached_by_default(cls, declared: Any, info: ValidationInfo) -> Any:
+        default = info.data.get("storage")
+        if isinstance(declared, tuple):
+            return tuple(_reached(each, default) for each in declared)
+        return _reached(declared, default)
+
+
+def _reached(declared: Stored, default: Storage | None) -> Stored:
+    """With the project's storage, if it is in a store and says nothing itself."""
+    path = getattr(declared, "path", None)
+    if default is None or declared.storage is not None or not (path is None or is_s3(path)):
+        return declared
+    return declared.model_copy(update={"storage": default})

@@ -9,7 +9,16 @@ from typing import Any
 
 import dagster as dg
 
-from mv_assets.config import Function, MaterializedView, Spark, StateDatabase, Table, declare
+from mv_assets.config import (
+    Function,
+    MaterializedView,
+    Spark,
+    StateDatabase,
+    Storage,
+    Table,
+    WarehouseFolder,
+    declare,
+)
 from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.defs.assets import view_asset
@@ -54,7 +63,8 @@ def build_definitions(
     views: Iterable[MaterializedView],
     functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
-    warehouse: str | None = None,
+    warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
+    storage: Storage | Mapping[str, Any] | None = None,
     spark: Spark | SparkResource | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
@@ -69,7 +79,9 @@ def build_definitions(
         functions: Python functions that the SQL of views may call.
         state: URL of the state database, or that and more as a `StateDatabase`; by default SQLite in
             `MV_ASSETS_HOME`, or in `.mv_assets`.
-        warehouse: folder or URI of the views' data; by default beside that.
+        warehouse: folder or URI of the views' data, or that and more as a `WarehouseFolder`; by default it is
+            beside that.
+        storage: how object stores are reached, for tables and a warehouse that do not say it themselves.
         spark: how to reach Spark, or the Spark resource that the project has already.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an observable source asset is made.
@@ -80,7 +92,15 @@ def build_definitions(
 
     """
     declared = spark if isinstance(spark, Spark) else None
-    draft = declare(tables, views, functions=functions, state=state, warehouse=warehouse, spark=declared)
+    draft = declare(
+        tables,
+        views,
+        functions=functions,
+        state=state,
+        warehouse=warehouse,
+        storage=storage,
+        spark=declared,
+    )
     upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
     draft.add(
         Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")

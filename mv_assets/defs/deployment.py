@@ -97,7 +97,7 @@ class Deployment:
 
 def identity(project: DeclaredProject) -> str:
     """Names a project among others that one Dagster may have, without giving away where its state is."""
-    named = f"{shown(state_url(project.state.url))} {project.warehouse}"
+    named = f"{shown(state_url(project.state.url))} {project.warehouse.path}"
     return hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 

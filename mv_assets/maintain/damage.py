@@ -12,7 +12,6 @@ from pyarrow import fs
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import DataFile
-from mv_assets.tables.files.locations import filesystem_at
 
 Files = Mapping[str, Sequence[DataFile]]
 
@@ -48,9 +47,8 @@ def damaged(warehouse: Warehouse, generations: Iterable[str], files: Files) -> d
 
 
 def _infos(warehouse: Warehouse, files: Sequence[DataFile]) -> list[fs.FileInfo]:
-    filesystem, root = filesystem_at(warehouse.root)
-    folder = root.rstrip("/")
     try:
+        filesystem, folder = warehouse.filesystem
         warehouse.see_anything()
         return list(filesystem.get_file_info([f"{folder}/{file.path}" for file in files]))
     except (OSError, pa.ArrowException) as error:

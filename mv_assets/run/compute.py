@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mv_assets.buckets import Buckets
+from mv_assets.config import Storage
 from mv_assets.observe.additions import together
 from mv_assets.run.body import rows_of_all, rows_of_bucket, rows_of_buckets
 from mv_assets.spark.errors import JobFailed, Unreadable
@@ -17,15 +18,20 @@ from mv_assets.spark.failures import spark_errors
 from mv_assets.spark.job_size import size
 from mv_assets.spark.merge import mergeable, merged
 from mv_assets.spark.names import TemporaryNames
-from mv_assets.spark.read.files import quoted, spark_path
+from mv_assets.spark.read.files import quoted
 from mv_assets.spark.read.readers import Reader
 from mv_assets.spark.read.stored import StoredReader
 from mv_assets.spark.read.windows import disagreed_on, refuse_other_days, within
+from mv_assets.spark.stores import options, spark_path
 from mv_assets.spark_sql.grain import begins
 from mv_assets.spark_sql.merge import Merging
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.times import TimeColumn
 from mv_assets.views.view import View, Window
+
+# What a task has written is moved to where it is read from when all are done, not when it is: of two attempts
+# at one task, files of the one that was given up are then never there, whatever Spark is set to.
+_WHOLE = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ class Computation:
         dimensions: Iterable[Dimension],
         names: TemporaryNames,
         stored: Stored | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self._spark = spark
         self._view = view
@@ -117,6 +124,8 @@ class Computation:
         self._dimensions = tuple(dimensions)
         self._names = names
         self._stored = stored
+        # How that is reached which is written to.
+        self._storage = storage
         self._joined: dict[str, DataFrame] = {}
         self._outputs: dict[tuple[str, ...], StructType | None] = {}
 
@@ -177,7 +186,7 @@ class Computation:
             if len(buckets) > 1:
                 # Each bucket in one stretch of a file: readers skip the others.
                 rows = rows.sortWithinPartitions(BUCKET)
-            rows.write.parquet(spark_path(place))
+            rows.write.options(**_WHOLE, **options([place], self._storage)).parquet(spark_path(place))
 
     def rows(self, schemas: Schemas, buckets: Sequence[int]) -> DataFrame:
         """The view's rows in some buckets, each with the start of its bucket."""

@@ -65,6 +65,5 @@ def open_project(
 ) -> OpenProject:
     """The project by the map's clock; its files are dated by the machine's."""
     tables = {name: open_table(table, store.database, machine) for name, table in catalog.tables.items()}
-    return OpenProject(
-        catalog, tables, store, manager, engine, Warehouse(catalog.project.warehouse), manager.clock
-    )
+    warehouse = Warehouse.of(catalog.project.warehouse)
+    return OpenProject(catalog, tables, store, manager, engine, warehouse, manager.clock)

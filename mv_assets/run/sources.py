@@ -21,6 +21,7 @@ from mv_assets.spark.read.arrow import by_arrow as read_by_arrow
 from mv_assets.spark.read.readers import Reader, reader_of
 from mv_assets.spark.read.stored import StoredReader
 from mv_assets.spark.session import in_zone
+from mv_assets.spark.stores import see_reached
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases, Pinned
 from mv_assets.state.model import BUCKET, PartitionRow
@@ -60,9 +61,12 @@ class Sources:
 
         Raises:
             JobFailed: it can't be read by Spark, or by Arrow.
+            StoreUnavailable: Spark can't reach the store that a table or the warehouse is in.
 
         """
         view = view_inputs.view
+        if not by_arrow:
+            self._see_reached(spark, view_inputs)
         with ExitStack() as held:
             pinned = [held.enter_context(each) for each in self._upstream(view_inputs, seen)]
             own = held.enter_context(self._own(view, merging))
@@ -76,8 +80,17 @@ class Sources:
                 ]
                 stored = None if own is None else self._merged(spark, view_inputs, own, merging or {})
                 dimensions = self._dimensions(spark, view_inputs, by_arrow=by_arrow)
-                computation = Computation(spark, view, tables, dimensions, names, stored)
+                computation = Computation(
+                    spark, view, tables, dimensions, names, stored, self.warehouse.storage
+                )
             yield computation
+
+    def _see_reached(self, spark: SparkSession, view_inputs: ViewInputs) -> None:
+        for listing in (*view_inputs.listings, *view_inputs.dimensions.values()):
+            if listing.table in self.tables:
+                storage = self.catalog.tables[listing.table].storage
+                see_reached(spark, f"table {listing.table}", listing.details.root, storage)
+        see_reached(spark, "the warehouse", self.warehouse.root, self.warehouse.storage)
 
     def stored(
         self,
@@ -90,9 +103,11 @@ class Sources:
     ) -> StoredReader:
         """What rows of a view's map name, each by its key; None are all columns."""
         files = self.store.files(view, {row.generation for row in rows.values() if row.generation})
-        root, open_file = self.warehouse.root, self.warehouse.open
+        root, open_file, storage = self.warehouse.root, self.warehouse.open, self.warehouse.storage
         unknown = partial(self._columns_of, view)
-        return StoredReader(spark, root, open_file, rows, files, wanted, by_arrow=by_arrow, unknown=unknown)
+        return StoredReader(
+            spark, root, open_file, rows, files, wanted, by_arrow=by_arrow, unknown=unknown, storage=storage
+        )
 
     def _columns_of(self, view: str, _wanted: frozenset[str]) -> dict[str, str]:
         """The columns of a view, by its newest file; none if it never had a row."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from mv_assets.config import Storage, WarehouseFolder
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.state.model import BUCKET, DataFile
 from mv_assets.tables.files.locations import filesystem_at, folder_at
@@ -44,6 +45,17 @@ class Warehouse:
     """The folder of all generations of all views."""
 
     root: str
+    storage: Storage | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(cls, declared: WarehouseFolder) -> Warehouse:
+        return cls(declared.path, storage=declared.storage)
+
+    @property
+    def filesystem(self) -> tuple[fs.FileSystem, str]:
+        """The file system of the warehouse, and the path there."""
+        filesystem, root = filesystem_at(self.root, self.storage)
+        return filesystem, root.rstrip("/")
 
     def place(self, view: str, generation: str) -> str:
         """Where a generation's files go, as Spark is told.
@@ -59,8 +71,8 @@ class Warehouse:
 
     def open(self, path: str) -> pa.NativeFile:
         """A file by its path in the warehouse."""
-        filesystem, root = filesystem_at(self.root)
-        return filesystem.open_input_file(f"{root.rstrip('/')}/{path}")
+        filesystem, root = self.filesystem
+        return filesystem.open_input_file(f"{root}/{path}")
 
     def contents(self, view: str, generation: str) -> Contents:
         """What is really there of a generation, read from its files.
@@ -71,7 +83,7 @@ class Warehouse:
         """
         found = Contents()
         with self._usable(view, generation):
-            walk = folder_at(self.place(view, generation)).walk()
+            walk = folder_at(self.place(view, generation), storage=self.storage).walk()
             for name, size in sorted(zip(walk.names, walk.sizes, strict=True)):
                 path = f"{view}/{generation}/{name}"
                 with self.open(path) as opened:
@@ -89,8 +101,8 @@ class Warehouse:
             WarehouseUnusable: they can't.
 
         """
-        filesystem, root = self._own(view)
         with self._usable(view, "*"):
+            filesystem, root = self._own(view)
             filesystem.create_dir(root, recursive=True)
             # One that a crash has left may be another user's, who shares the folder but not his files.
             with suppress(FileNotFoundError):
@@ -114,9 +126,9 @@ class Warehouse:
             WarehouseUnusable: that can't be had.
 
         """
-        filesystem, root = filesystem_at(self.root)
+        filesystem, root = self.filesystem
         if isinstance(filesystem, fs.LocalFileSystem):
-            written = [f"{root.rstrip('/')}/{file.path}" for file in files]
+            written = [f"{root}/{file.path}" for file in files]
             folders = {path.rsplit("/", above)[0] for path in written for above in (1, 2, 3)}
             try:
                 for path in [*written, *folders]:
@@ -131,8 +143,8 @@ class Warehouse:
             WarehouseUnusable: that can't be told, because nothing is where the warehouse should be.
 
         """
-        filesystem, root = filesystem_at(self.place(view, generation))
         with self._usable(view, generation):
+            filesystem, root = filesystem_at(self.place(view, generation), self.storage)
             if filesystem.get_file_info(root).type == fs.FileType.NotFound:
                 # A store has no folders that are empty.
                 if isinstance(filesystem, fs.LocalFileSystem):
@@ -149,8 +161,8 @@ class Warehouse:
             WarehouseUnusable: nothing at all is in it.
 
         """
-        filesystem, root = filesystem_at(self.root)
-        if not filesystem.get_file_info(fs.FileSelector(root.rstrip("/") or "/", allow_not_found=True)):
+        filesystem, root = self.filesystem
+        if not filesystem.get_file_info(fs.FileSelector(root or "/", allow_not_found=True)):
             raise WarehouseUnusable(
                 self.root,
                 "nothing at all is there; mount or restore it, or mark the view to compute it again",
@@ -163,9 +175,9 @@ class Warehouse:
             WarehouseUnusable: they can't be deleted.
 
         """
-        filesystem, _ = self._own(view)
-        _, root = filesystem_at(self.place(view, generation))
         with self._usable(view, generation):
+            filesystem, _ = self._own(view)
+            _, root = filesystem_at(self.place(view, generation), self.storage)
             for _ in range(_TRIES):
                 if filesystem.get_file_info(root).type == fs.FileType.NotFound:
                     return
@@ -177,7 +189,7 @@ class Warehouse:
 
     def _own(self, view: str) -> tuple[fs.FileSystem, str]:
         """A view's folder, to be written or deleted in: one of ours, and no link to somebody else's."""
-        filesystem, root = filesystem_at(f"{self.root.rstrip('/')}/{view}")
+        filesystem, root = filesystem_at(f"{self.root.rstrip('/')}/{view}", self.storage)
         if isinstance(filesystem, fs.LocalFileSystem) and Path(root).is_symlink():
             raise WarehouseUnusable(root, "it is a link to another place; put the folder itself there")
         return filesystem, root

@@ -49,6 +49,16 @@ class OutOfSpace(MvError):
         )
 
 
+class StoreUnavailable(MvError):
+    """Spark can't reach the object store of a table, or of the warehouse; nothing is wrong with the data."""
+
+    code = "store-unavailable"
+
+    def __init__(self, what: str, why: str, instead: str) -> None:
+        super().__init__(f"{what} can't be reached: {why}; {instead}")
+        self.about = what
+
+
 class Unreadable(MvError):
     """Files that Spark could not read as the rows of one table."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mv_assets.config import DeltaTable, IcebergTable, ParquetTable
 from mv_assets.state.store.database import Database
 from mv_assets.tables.delta import DeltaFiles
+from mv_assets.tables.files.stores import for_deltalake, for_pyiceberg
 from mv_assets.tables.fingerprint import hashed
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.inventory import Inventory
@@ -27,10 +28,14 @@ def open_table(
     inventory = Inventory(database, _inventory_name(declared), keep)
     name, settle = declared.name, declared.settle
     if isinstance(declared, ParquetTable):
-        return ParquetFiles(name, declared.path, time, inventory, clock, settle, declared.files)
+        return ParquetFiles(
+            name, declared.path, time, inventory, clock, settle, declared.files, declared.storage
+        )
     if isinstance(declared, DeltaTable):
-        options = declared.storage_options
-        return DeltaFiles(name, declared.path, time, inventory, clock, settle, declared.reader, options)
+        options = {**for_deltalake(declared.storage), **declared.storage_options}
+        return DeltaFiles(
+            name, declared.path, time, inventory, clock, settle, declared.reader, options, declared.storage
+        )
     return IcebergFiles(
         name,
         declared.path,
@@ -39,9 +44,10 @@ def open_table(
         clock,
         settle,
         declared.reader,
-        declared.catalog,
+        {**for_pyiceberg(declared.storage), **(declared.catalog or {})},
         declared.identifier,
         declared.unsafe,
+        declared.storage,
     )
 
 

@@ -33,6 +33,25 @@ _QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.retainedExecutions": "1",
 }
+# Hadoop's S3, which `make` fetches. It is older than Spark's Hadoop, and does not understand its `60s`.
+JARS = Path(__file__).parents[2] / ".jars"
+_BY_OLD_JARS = {
+    f"spark.hadoop.fs.s3a.{key}": value
+    for key, value in {
+        "threads.keepalivetime": "60",
+        "multipart.purge.age": "86400",
+        "connection.timeout": "20000",
+        "connection.establish.timeout": "5000",
+        "connection.request.timeout": "0",
+        "connection.ttl": "300000",
+        # Who is refused is to say so, and not to try for minutes.
+        "attempts.maximum": "3",
+        "retry.limit": "3",
+        "retry.interval": "50ms",
+        "retry.throttle.limit": "3",
+        "retry.throttle.interval": "50ms",
+    }.items()
+}
 _READY_S = 240
 
 
@@ -41,13 +60,19 @@ def running(kind: str) -> Iterator[Spark]:
     """An engine of a kind: local, connect or cluster; how to reach it."""
     with ExitStack() as stopped:
         if kind == "local":
-            yield Spark(master="local[2]", conf=SMALL | _QUICK)
+            yield Spark(master="local[2]", conf=SMALL | _QUICK | with_s3())
         elif kind == "connect":
-            yield Spark(remote=stopped.enter_context(connect_server()))
+            yield Spark(remote=stopped.enter_context(connect_server(SMALL | with_s3())))
         elif kind == "cluster":
             yield Spark(master=stopped.enter_context(cluster()), conf=SMALL | _CLUSTER)
         else:
             raise ValueError(f"no engine of kind {kind!r}: local, connect or cluster")
+
+
+def with_s3() -> dict[str, str]:
+    """What has Spark know S3, if the jars are there; a test that needs them says so if not."""
+    jars = [str(jar) for jar in sorted(JARS.glob("*.jar"))]
+    return {**_BY_OLD_JARS, "spark.driver.extraClassPath": ":".join(jars)} if jars else {}
 
 
 _CLUSTER = {

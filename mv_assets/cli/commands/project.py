@@ -32,10 +32,13 @@ def schema() -> None:
 def check(ctx: click.Context, *, as_json: bool) -> None:
     """Check the project file against the real tables.
 
-    Every mistake is named at once, with its line.
+    Every mistake is named at once, with its line. Where something is in an object store, Spark is started to
+    see that it reaches it.
     """
     session: Session = ctx.obj
     catalog = session.catalog(schemas=True, listed=True)
+    with session.project("project check") as opened:
+        opened.check_stores()
     if as_json:
         names = {"tables": catalog.tables, "functions": catalog.functions, "views": catalog.views}
         print_json({key: list(found) for key, found in names.items()})

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from mv_assets.config import Storage
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.files import Held, Part, frame, quoted
 from mv_assets.tables.listing import EqualityDelete, Listing
@@ -32,6 +33,7 @@ class Equality:
     listing: Listing
     names: Sequence[str]
     type_of: Callable[[str], DataType]
+    storage: Storage | None = None
 
     @cached_property
     def _sets(self) -> dict[tuple[EqualityDelete, ...], str]:
@@ -97,7 +99,7 @@ class Equality:
         fields = [StructField(name, kind) for name, (_, kind) in kinds.items()]
         texts = {path: (",".join(numbers),) for path, numbers in files.items()}
         part = Part(held, (_GROUPS,), texts)
-        return frame(spark, [part], StructType([*fields, StructField(_GROUPS, StringType())]))
+        return frame(spark, [part], StructType([*fields, StructField(_GROUPS, StringType())]), self.storage)
 
     def _same(self, columns: _Columns, rows: DataFrame, gone: DataFrame) -> Column:
         """Nulls are equal here."""

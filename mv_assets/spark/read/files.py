@@ -11,11 +11,14 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from mv_assets.config import Storage
+from mv_assets.spark import stores
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.job_size import list_at_once, read_whole_columns
 from mv_assets.spark.read.conversion import Conversion, converted
 from mv_assets.spark.read.deletes import Bits, as_lists, is_kept
 from mv_assets.spark.read.scans import Scan, Values, in_utc, scans
+from mv_assets.spark.stores import spark_path
 from mv_assets.spark.types import completed
 from mv_assets.spark.versions import keeps_structs
 from mv_assets.text import printable
@@ -81,7 +84,9 @@ class Part:
     deleted: Mapping[str, Bits] = field(default_factory=dict)
 
 
-def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> DataFrame:
+def frame(
+    spark: SparkSession, parts: Sequence[Part], columns: StructType, storage: Storage | None = None
+) -> DataFrame:
     """All rows of the files, under the wanted names and types.
 
     Raises:
@@ -91,7 +96,7 @@ def frame(spark: SparkSession, parts: Sequence[Part], columns: StructType) -> Da
     if _loses_parts(spark, parts):
         # Here, so that no session that reads such files could do without.
         read_whole_columns(spark)
-    frames = [_read(spark, part, scan, columns) for part in parts for scan in _scans(part, columns)]
+    frames = [_read(spark, part, scan, columns, storage) for part in parts for scan in _scans(part, columns)]
     # Not createDataFrame([]): to read that, Spark starts Python.
     return union(frames) if frames else _under_names(spark.range(0), {}, columns)
 
@@ -120,7 +125,9 @@ def _scans(part: Part, columns: StructType) -> Iterable[Scan]:
     return scans(part.files, part.given, kinds, asked, part.deleted)
 
 
-def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> DataFrame:
+def _read(
+    spark: SparkSession, part: Part, scan: Scan, columns: StructType, storage: Storage | None
+) -> DataFrame:
     from pyspark.sql.types import (  # noqa: PLC0415 - Spark is loaded by those who use it
         BooleanType,
         StructField,
@@ -134,7 +141,7 @@ def _read(spark: SparkSession, part: Part, scan: Scan, columns: StructType) -> D
         inside |= {name: quoted(spelled[name.lower()]) for name in part.given}
         said = [StructField(spelled[name.lower()], columns[name].dataType) for name in part.given]
         held = [*said, StructField(_BEFORE_FOLDERS, BooleanType()), *held]
-    rows, found = _found(spark, scan, StructType(held))
+    rows, found = _found(spark, scan, StructType(held), storage)
     if scan.folders is not None:
         _refuse_untold(rows, [part.name for part in said])
     if not (part.given or scan.keyed) and _types(held) == _types(columns):
@@ -187,7 +194,9 @@ def _with_given(rows: DataFrame, by_file: DataFrame, *, partly: bool) -> DataFra
     return joined.where(f"CASE WHEN {_KNOWN} THEN {kept} ELSE {stray} END")
 
 
-def _found(spark: SparkSession, scan: Scan, schema: StructType) -> tuple[DataFrame, dict[str, str]]:
+def _found(
+    spark: SparkSession, scan: Scan, schema: StructType, storage: Storage | None
+) -> tuple[DataFrame, dict[str, str]]:
     """The rows of the files, and each file's path as Spark writes it.
 
     Spark overlooks files that it takes for hidden, and those that go while it looks for them.
@@ -201,7 +210,7 @@ def _found(spark: SparkSession, scan: Scan, schema: StructType) -> tuple[DataFra
                 f"file {printable(path)} has a colon and one of \\ * ? [ ] {{ }} in its path, which Spark "
                 "can't read together; rename it"
             )
-    reader = spark.read.schema(schema)
+    reader = spark.read.options(**stores.options(scan.files, storage)).schema(schema)
     if any(":" in basename(path) for path in scan.files):
         reader = reader.options(**_WITHOUT_CHECKSUMS)
     if scan.folders is not None:
@@ -322,11 +331,6 @@ def as_text(name: str, kind: DataType, wanted: DataType) -> str:
         if kind == wanted
         else f"CAST({quoted(name)} AS {wanted.simpleString()}) AS {quoted(name)}"
     )
-
-
-def spark_path(path: str) -> str:
-    """A path as Spark is told it: on this machine if it names no store."""
-    return path if "://" in path or path.startswith("file:") else f"file:{path}"
 
 
 def _literally(path: str) -> str:

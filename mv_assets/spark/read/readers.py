@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, NullType, StringType, StructField, StructType
 
+from mv_assets.config import Storage
+from mv_assets.config.storage import as_s3a
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.failures import condition_of
 from mv_assets.spark.read.columns import (
@@ -26,10 +28,11 @@ from mv_assets.spark.read.columns import (
     merged,
     parts,
 )
-from mv_assets.spark.read.deletes import Deleted, WithDeletes, bits, deleted_in
+from mv_assets.spark.read.deletes import Deleted, bits, deleted_in
 from mv_assets.spark.read.equality import GROUP, Equality
 from mv_assets.spark.read.files import frame, quoted, union
 from mv_assets.spark.read.places import by_footer, by_table
+from mv_assets.spark.stores import options
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.listing import Listing, Table
@@ -95,9 +98,11 @@ class FolderReader(_OfFiles):
         open_file: Open,
         unknown: Unknown,
         mentioned: Iterable[str] = (),
+        storage: Storage | None = None,
     ) -> None:
         self._spark = spark
         self._listing = listing
+        self._storage = storage
         needed = None if wanted is None else once(sorted(wanted))
         self._needed = None if needed is None else frozenset(needed)
         self._wanted = None if needed is None else tuple(sorted(once([*needed, *mentioned])))
@@ -134,7 +139,7 @@ class FolderReader(_OfFiles):
         holdings = whole(self._held[name] for name in names)
         if self._wanted is None:
             holdings = alike_spelled(holdings, schema.fieldNames())
-        return frame(self._spark, list(parts(holdings, self._listing.path)), schema)
+        return frame(self._spark, list(parts(holdings, self._listing.path)), schema, self._storage)
 
     @cached_property
     def _given(self) -> dict[str, DataType]:
@@ -178,6 +183,7 @@ class LakehouseReader(_OfFiles):
         wanted: Iterable[str] | None,
         open_file: Open,
         deleted: Deleted,
+        storage: Storage | None = None,
     ) -> None:
         folded = {name.lower(): name for name in listing.schema}
         columns = listing.schema if wanted is None else sorted(wanted)
@@ -187,6 +193,7 @@ class LakehouseReader(_OfFiles):
             raise Unreadable("; ".join(refused))
         self._spark = spark
         self._listing = listing
+        self._storage = storage
         self._open = open_file
         self._types = Types(spark)
         self._schema = {name: self._types.of(listing.schema[name]) for name in spelled.values()}
@@ -216,7 +223,7 @@ class LakehouseReader(_OfFiles):
 
     def _without_equal(self, names: Sequence[str], schema: StructType) -> DataFrame:
         """The rows of files from which rows are deleted by their values."""
-        equality = Equality(self._listing, names, self._types.of)
+        equality = Equality(self._listing, names, self._types.of, self._storage)
         further = [part for part in equality.compared.values() if part.name not in schema.fieldNames()]
         read = StructType([*schema, *further, StructField(GROUP, StringType())])
         rows = equality.kept(self._spark, self._rows(names, read, equality.places, equality.groups))
@@ -241,7 +248,7 @@ class LakehouseReader(_OfFiles):
         held = self._held(names, kinds, given, {GROUP: Place(GROUP), **places, **self._places})
         partly = [name for name in names if name in details.deletes and details.deletes[name].places]
         deleted = {name: self._deleted(name) for name in partly}
-        return frame(self._spark, list(parts(held, self._listing.path, deleted)), schema)
+        return frame(self._spark, list(parts(held, self._listing.path, deleted)), schema, self._storage)
 
     def _held(
         self,
@@ -271,13 +278,20 @@ class ConnectorReader(_OfFiles):
     """A table at its listed version, through the format's own connector."""
 
     def __init__(
-        self, spark: SparkSession, wanted: Iterable[str] | None, kind: str, place: str, version: str
+        self,
+        spark: SparkSession,
+        wanted: Iterable[str] | None,
+        kind: str,
+        place: str,
+        version: str,
+        storage: Storage | None = None,
     ) -> None:
         self._spark = spark
         self._wanted = None if wanted is None else tuple(sorted(once(wanted)))
         self._kind = kind
         self._place = place
         self._version = version
+        self._storage = storage
 
     def learn(self, names: Sequence[str]) -> None:
         """The connector knows its files."""
@@ -296,8 +310,9 @@ class ConnectorReader(_OfFiles):
     def _rows(self) -> DataFrame:
         option, package = _CONNECTORS[self._kind]
         rows = self._spark.read.format(self._kind).option(option, self._version)
+        rows = rows.options(**options([self._place], self._storage))
         try:
-            found = rows.load(self._place)
+            found = rows.load(as_s3a(self._place))
             # A Spark behind a server looks for the connector only when it is asked something.
             found.schema  # noqa: B018
         except (PySparkException, Py4JError) as error:
@@ -355,15 +370,19 @@ def reader_of(
                 table.folder.open,
                 lambda columns: table.columns(columns, everywhere=True) or {},
                 mentioned,
+                table.storage,
             )
         case DeltaFiles(reader="spark"):
-            return ConnectorReader(spark, both, "delta", table.path, listing.version.rpartition("@")[2])
+            version = listing.version.rpartition("@")[2]
+            return ConnectorReader(spark, both, "delta", table.path, version, table.storage)
         case IcebergFiles(reader="spark"):
             snapshot = listing.version.rpartition("@")[2].split(" ", 1)[0]
-            return ConnectorReader(spark, both, "iceberg", table.identifier or table.path or "", snapshot)
-        case _:
-            deleted = deleted_in(cast("WithDeletes", table), listing)
-            return LakehouseReader(spark, listing, both, opened(table, listing), deleted)
+            place = table.identifier or table.path or ""
+            return ConnectorReader(spark, both, "iceberg", place, snapshot, table.storage)
+        case DeltaFiles() | IcebergFiles():
+            deleted, open_file = deleted_in(table, listing), opened(table, listing)
+            return LakehouseReader(spark, listing, both, open_file, deleted, table.storage)
+    raise Unreadable(f"table {table.name} is none whose files could be read")
 
 
 def opened(table: Table, listing: Listing) -> Open:

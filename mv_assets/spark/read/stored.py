@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from mv_assets.config import Storage
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.arrow import ArrowReader
 from mv_assets.spark.read.columns import Open
@@ -33,10 +34,11 @@ class StoredReader:
         *,
         by_arrow: bool = False,
         unknown: Unknown = lambda _columns: {},
+        storage: Storage | None = None,
     ) -> None:
         listing = Listing("the warehouse", "", 0, details=Details(root))
         columns = None if wanted is None else {*wanted, BUCKET}
-        reader = FolderReader(spark, listing, columns, open_file, unknown)
+        reader = FolderReader(spark, listing, columns, open_file, unknown, storage=storage)
         self._reader: Reader = ArrowReader(spark, reader, listing, open_file) if by_arrow else reader
         self._rows = rows
         self._files = files

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
+from mv_assets.config.storage import Storage, is_s3
 from mv_assets.tables import lakehouse
 from mv_assets.tables.delta import vectors
 from mv_assets.tables.delta.changes import advanced
@@ -19,6 +21,7 @@ from mv_assets.tables.delta.files import FileList, Twice
 from mv_assets.tables.delta.log import NOTHING, Commit, Log
 from mv_assets.tables.delta.remembered import Head, Memory
 from mv_assets.tables.errors import TableRefused, TableUnreadable
+from mv_assets.tables.files.locations import filesystem_at
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
@@ -63,7 +66,8 @@ class DeltaFiles:
     clock: Callable[[], int]
     settle_ms: int
     reader: Reader = "files"
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage: Storage | None = None
 
     def current(self) -> DeltaTableVersion:
         with self.readable():
@@ -100,7 +104,8 @@ class DeltaFiles:
     def source(self, name: str) -> pa.NativeFile:
         """A listed file, opened."""
         if is_absolute(name):
-            filesystem, path = fs.FileSystem.from_uri(name)
+            found = filesystem_at(unquote(name), self.storage) if is_s3(name) else None
+            filesystem, path = found or fs.FileSystem.from_uri(name)
             return filesystem.open_input_file(path)
         return self.stored().open_input_file(name)
 

@@ -48,14 +48,27 @@ class RemoteFolder:
         with _as_os_errors():
             store, place = self._fsspec(), self._place(name)
             if store is None:
-                found = self.filesystem.get_file_info(place)
-                return _of_arrow(name, found) if found.type == fs.FileType.File else None
+                return self._by_arrow(name, place)
             store.invalidate_cache()
             return _of_fsspec(name, store.info(place)) if store.exists(place) else None
 
     def open(self, name: str) -> pa.NativeFile:
         with _as_os_errors():
             return self.filesystem.open_input_file(self._place(name))
+
+    def _by_arrow(self, name: str, place: str) -> Entry | None:
+        """An object with its etag, which Arrow tells of one that is opened, but not in a listing."""
+        try:
+            with self.filesystem.open_input_file(place) as opened:
+                said = {key.lower(): _text(value) for key, value in (opened.metadata() or {}).items()}
+                size = opened.size()
+        except FileNotFoundError:
+            return None
+        changed = _milliseconds(said.get("last-modified"))
+        if changed is None:
+            found = self.filesystem.get_file_info(place)
+            return None if found.type != fs.FileType.File else _of_arrow(name, found)
+        return _in_seconds(name, size, changed // 1_000)._replace(checksum=said.get("etag"))
 
     def _is_file(self) -> bool:
         return bool(self.root) and self.filesystem.get_file_info(self.root).type == fs.FileType.File
@@ -137,8 +150,17 @@ def _lists_subtrees(store: Any) -> bool:
 
 
 def _of_arrow(name: str, found: fs.FileInfo) -> Entry:
-    changed = None if found.mtime_ns is None else found.mtime_ns // 1_000_000
-    return Entry(hashed(f"{name}\0{found.size} {found.mtime_ns}"), found.size, changed)
+    if found.mtime_ns is None:
+        return Entry(hashed(f"{name}\0{found.size}"), found.size, None)
+    return _in_seconds(name, found.size, found.mtime_ns // 1_000_000_000)
+
+
+def _in_seconds(name: str, size: int, second: int) -> Entry:
+    """A file by the second in which it changed, at its end at the latest.
+
+    Some stores list finer times than they tell of one object, and an object must look the same in both.
+    """
+    return Entry(hashed(f"{name}\0{size} {second}"), size, second * 1_000 + 999)
 
 
 def _of_fsspec(name: str, details: Mapping[str, Any]) -> Entry:
@@ -148,6 +170,10 @@ def _of_fsspec(name: str, details: Mapping[str, Any]) -> Entry:
     seen = hashed(f"{name}\0{size} {tag} {changed}")
     known = changed if changed is not None or tag is None else 0
     return Entry(seen, size, known, None if tag is None else str(tag))
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _milliseconds(when: Any) -> int | None:

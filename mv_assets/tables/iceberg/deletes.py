@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mv_assets.config.storage import as_s3
 from mv_assets.tables.iceberg.entries import EQUALITY_DELETES, Entry
 from mv_assets.tables.lakehouse import BY_SPARK
 from mv_assets.tables.listing import EqualityDelete, RowDeletes
@@ -186,8 +187,8 @@ def _refuse(delete: Delete) -> None:
 
 
 def plain(path: str) -> str:
-    """A local path as such, however its URI is written."""
-    return _LOCAL.sub("/", path)
+    """A path in the one way of writing it: local ones as such, and one scheme for S3."""
+    return _LOCAL.sub("/", as_s3(path))
 
 
 def _only(entry: Entry) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from mv_assets.config.storage import Storage
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.fingerprint import hashed
@@ -50,9 +51,10 @@ class IcebergFiles:
     clock: Callable[[], int]
     settle_ms: int
     reader: Reader = "files"
-    catalog: Mapping[str, str] | None = None
+    catalog: Mapping[str, str] | None = field(default=None, repr=False)
     identifier: str | None = None
     unsafe: bool = False
+    storage: Storage | None = None
     # How the files of the version that was read last are reached.
     _reached: dict[str, FileIO] = field(default_factory=dict, compare=False, repr=False)
 

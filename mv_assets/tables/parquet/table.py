@@ -11,6 +11,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from mv_assets.config.storage import Storage
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.files.folders import Folder, Walk
 from mv_assets.tables.files.locations import folder_at
@@ -42,6 +43,7 @@ class ParquetFiles:
     clock: Callable[[], int]
     settle_ms: int
     pattern: str = "*"
+    storage: Storage | None = None
 
     def current(self) -> ParquetTableVersion:
         return ParquetTableVersion(self, self._walk())
@@ -69,7 +71,7 @@ class ParquetFiles:
 
     @property
     def folder(self) -> Folder:
-        return folder_at(self.path, self.pattern)
+        return folder_at(self.path, self.pattern, self.storage)
 
     def _walk(self) -> Walk:
         try:
@@ -123,7 +125,7 @@ class _Look:
             ends=unset[:],
             sizes=walk.sizes,
             changed=walk.changed,
-            identities=walk.identities,
+            identities=walk.identities[:],
             schema=partitions.types_of(walk.names, table.time),
             details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
@@ -204,6 +206,8 @@ class _Look:
         """Enter a file in the listing, if it lies anywhere in time."""
         listing, settle = self._listing, self._table.settle_ms
         name = listing.names[at]
+        # A store tells seconds: what is written twice in one is told apart by its content alone.
+        listing.identities[at] ^= known.crc
         if not known.trusted:
             listing.recheck(listing.at + settle)
         if known.nulls:

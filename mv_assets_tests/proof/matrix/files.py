@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from mv_assets.maintain import damage
+from mv_assets.config import Storage
 from mv_assets.run import warehouse
 from mv_assets.tables.files import local
 from mv_assets.tables.files.locations import filesystem_at
@@ -47,7 +47,7 @@ def faulty(process: Process) -> Iterator[None]:
 
         setattr(Disk, name, method)
 
-    def at(path: str) -> tuple[fs.FileSystem, str]:
+    def at(path: str, _storage: Storage | None) -> tuple[fs.FileSystem, str]:
         return Disk(), filesystem_at(path)[1]
 
     listing = {name: called(name, getattr(os, name), changes=False) for name in ("scandir", "stat")}
@@ -62,7 +62,6 @@ def faulty(process: Process) -> Iterator[None]:
         )
         patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
         patch.setattr(warehouse, "filesystem_at", at)
-        patch.setattr(damage, "filesystem_at", at)
         yield
 
 

@@ -18,7 +18,7 @@ from dagster_shared.serdes import serialize_value
 from sqlalchemy import make_url
 
 from mv_assets.cli import main
-from mv_assets.config import StateDatabase
+from mv_assets.config import StateDatabase, WarehouseFolder
 from mv_assets.defs import Deployment, definitions_of
 from mv_assets.defs.deployment import identity
 from mv_assets.errors import MvError
@@ -57,8 +57,14 @@ def written(folder: Path, state: str) -> Path:
         "state": state,
         "warehouse": "warehouse",
         "spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "s3cr3t"}},
+        "storage": {"access_key": "AKIA-s3cr3t", "secret_key": "s3cr3t"},
         "tables": [
             {"name": "trips", "path": "trips", "time_column": "at", "settle": "0s"},
+            {
+                "name": "far",
+                "path": "s3://me:s3cr3t@far/away",
+                "storage": {"endpoint": "http://127.0.0.1:1", "allow_http": True},
+            },
         ],
         "views": [
             {
@@ -143,4 +149,5 @@ def test_a_projects_mark_on_its_runs_can_not_be_used_to_guess_its_password(tmp_p
     guess = project.model_copy(update={"state": guessed})
     assert "s3cr3t" not in f"{project.state!r} {project.state}"
     assert identity(guess) == identity(project)
-    assert identity(project) != identity(project.model_copy(update={"warehouse": "elsewhere"}))
+    elsewhere = WarehouseFolder(path="elsewhere")
+    assert identity(project) != identity(project.model_copy(update={"warehouse": elsewhere}))

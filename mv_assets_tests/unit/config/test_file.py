@@ -106,7 +106,8 @@ def table(fields: str) -> str:
 
 def test_the_example_of_the_design_is_read(file: Path) -> None:
     project = load(file, EXAMPLE, {"MV_ASSETS_HOME": "/home/mv"})
-    assert (project.state.url, project.warehouse) == ("sqlite:////home/mv/state.db", "/home/mv/warehouse")
+    assert project.state.url == "sqlite:////home/mv/state.db"
+    assert project.warehouse.path == "/home/mv/warehouse"
     (hourly,) = project.views
     assert (hourly.buffer, hourly.max_staleness, hourly.start) == (600_000, 7_200_000, 1_704_067_200_000)
     assert [each.name for each in project.tables] == ["trips", "zones"]
@@ -172,7 +173,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(file: Path, monkeypatch:
     )
     project = load(file, text)
     assert project.state.url == f"sqlite:///{file.parent}/s/state.db"
-    assert project.warehouse == f"{file.parent}/wh"
+    assert project.warehouse.path == f"{file.parent}/wh"
     assert [each.path for each in project.tables] == [f"{file.parent}/data/trips", "s3://b/far"]
 
 
@@ -214,12 +215,12 @@ def test_an_absolute_state_url_is_kept(file: Path, url: str) -> None:
 )
 def test_variables_are_filled_in(file: Path, written: str, filled_in: str) -> None:
     variables = {"A": "/one", "B": "two", "EMPTY": ""}
-    assert load(file, f"warehouse: {written}\n", variables).warehouse == filled_in
+    assert load(file, f"warehouse: {written}\n", variables).warehouse.path == filled_in
 
 
 def test_a_variables_value_is_never_read_as_yaml_or_as_a_variable(file: Path) -> None:
     value = "/a: b # ${B}"
-    assert load(file, "warehouse: ${A}\n", {"A": value, "B": "no"}).warehouse == value
+    assert load(file, "warehouse: ${A}\n", {"A": value, "B": "no"}).warehouse.path == value
 
 
 def test_variables_fill_in_every_kind_of_field(file: Path) -> None:
@@ -278,7 +279,8 @@ def test_bytes_that_are_no_text_are_refused(file: Path, content: bytes) -> None:
 @pytest.mark.parametrize("text", ["- a\n- b\n", "hello\n", "5\n", "[]\n", "2024-01-01\n"])
 def test_a_file_that_is_no_mapping_is_told_the_keys(file: Path, text: str) -> None:
     assert (
-        "a project has the keys state, warehouse, spark, tables, functions and views" in only(file, text).what
+        "a project has the keys state, storage, warehouse, spark, tables, functions and views"
+        in only(file, text).what
     )
 
 
@@ -401,9 +403,9 @@ def test_no_depth_raises_anything_else(file: Path, depth: int, left: str, right:
     [
         ("warehose: x\n", 1, "warehose", "did you mean warehouse?"),
         ("\n\nviewz: []\n", 3, "viewz", "did you mean views?"),
-        ("zzz: 1\n", 1, "zzz", "there is state, warehouse, spark, tables, functions, views"),
+        ("zzz: 1\n", 1, "zzz", "there is state, storage, warehouse, spark, tables, functions, views"),
         (table("path: x, time_colum: c"), 2, "tables.trips.time_colum", "did you mean time_column?"),
-        (table("path: x, zzz: c"), 2, "tables.trips.zzz", "there is name, time_column"),
+        (table("path: x, zzz: c"), 2, "tables.trips.zzz", "there is storage, name, time_column"),
         (view(bukcet="1d"), 11, "views.hourly.bukcet", "did you mean bucket?"),
         ("spark:\n  maser: x\n", 2, "spark.maser", "did you mean master?"),
     ],
@@ -578,10 +580,7 @@ def test_the_remote_of_a_connect_server_is_taken(file: Path, url: str, address: 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        *((key, value) for key in ("state", "warehouse") for value in ("5", "", "''", "' '", "[]", "true")),
-        ("warehouse", "{}"),
-    ],
+    [(key, value) for key in ("state", "warehouse") for value in ("5", "", "''", "' '", "[]", "true")],
 )
 def test_state_and_warehouse_are_texts(file: Path, key: str, value: str) -> None:
     mistake = only(file, f"{key}: {value}\n")

@@ -25,6 +25,8 @@ from mv_assets import (
     ParquetTable,
     Spark,
     StateDatabase,
+    Storage,
+    WarehouseFolder,
     build_definitions,
     view,
 )
@@ -35,6 +37,8 @@ trips = ParquetTable(
 orders = DeltaTable(
     name="orders", path="data/orders", time_column="at", settle="2s", storage_options={"a": "b"}
 )
+far = ParquetTable(name="far", path="s3://a/b", storage=Storage(access_key="k", secret_key="s"))
+warehouse = WarehouseFolder(path="s3://a/wh", storage=Storage(region="eu-central-1"))
 clicks = IcebergTable(
     name="clicks", identifier="a.b", catalog={"type": "rest"}, time_column="at", settle_at_most="10m"
 )

@@ -168,7 +168,7 @@ def test_the_demo_moves_with_its_folder(home: Path, tmp_path: Path, monkeypatch:
     home.rename(tmp_path / "elsewhere")
     monkeypatch.delenv("MV_ASSETS_HOME")
     project = load(tmp_path / "elsewhere" / "demo" / "project.yaml", schemas=True).project
-    assert Path(project.warehouse).resolve() == tmp_path / "elsewhere" / "warehouse"
+    assert Path(project.warehouse.path).resolve() == tmp_path / "elsewhere" / "warehouse"
     assert Path(project.state.url.removeprefix("sqlite:///")).resolve() == tmp_path / "elsewhere" / "state.db"
 
 

@@ -208,7 +208,7 @@ def test_a_folder_that_is_filled_as_fast_as_it_is_deleted_is_left_to_the_next_gc
             made.late(left)
 
     with monkeypatch.context() as patch:
-        patch.setattr(warehouse, "filesystem_at", lambda path: (Filled(), path))
+        patch.setattr(warehouse, "filesystem_at", lambda path, _storage: (Filled(), path))
         (error,) = made.garbage().gc("v").errors
     assert "files come as fast as they are deleted" in str(error)
     assert made.registered()[left].state is GenerationState.DOOMED
