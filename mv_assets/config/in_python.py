@@ -16,6 +16,7 @@ from mv_assets.config.models import (
     Spark,
     StateDatabase,
     Table,
+    Target,
 )
 
 
@@ -27,9 +28,10 @@ def declare(
     state: str | StateDatabase | Mapping[str, Any] | None = None,
     warehouse: str | None = None,
     spark: Spark | None = None,
+    publish: Target | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
-    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark}
+    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "spark": spark, "publish": publish}
     project = DeclaredProject(
         tables=tuple(tables),
         functions=tuple(functions),

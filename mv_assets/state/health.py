@@ -52,6 +52,10 @@ class Wrong:
         known = tuple(each for each in self.troubles if error is None or each.what != str(error))
         return replace(self, error=error, troubles=known)
 
+    def without(self, doing: Doing) -> Wrong:
+        """Without what kept others from doing something, for who does it."""
+        return replace(self, troubles=tuple(each for each in self.troubles if each.doing is not doing))
+
     def of_view(self) -> list[str]:
         """What is wrong with the view as a whole."""
         errors = [] if self.error is None else [str(self.error)]
@@ -148,7 +152,8 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
     header, oldest_waiting = snapshot.header, None if snapshot.look is None else snapshot.look.oldest_waiting
     if (
         oldest_waiting is None
-        or snapshot.troubles
+        # What keeps it from being computed is said; that others don't see it yet is something else.
+        or any(trouble.doing is not Doing.PUBLISH for trouble in snapshot.troubles)
         or condition(snapshot, oldest_waiting.bucket) in ("failed", "frozen", State.VALID.value)
     ):
         return None

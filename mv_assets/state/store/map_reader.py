@@ -29,6 +29,7 @@ from mv_assets.state.model import (
     Lease,
     LookRecord,
     PartitionRow,
+    Publication,
     Segment,
     Snapshot,
     Trouble,
@@ -216,6 +217,17 @@ class MapReader:
     def leases(self) -> list[Lease]:
         table = schema.lease
         return [Lease(**record) for record in self._all(select(table).where(table.c.view == self.view))]
+
+    def publications(self) -> list[Publication]:
+        table = schema.publication
+        wanted = select(table).where(table.c.view == self.view).order_by(table.c.target)
+        return [codec.publication(record) for record in self._all(wanted)]
+
+    def oldest_reader(self, now: int) -> int:
+        """The version from which on the map is still read: by leases, by readers of what was published."""
+        leases = [lease.version for lease in self.leases() if lease.expires_at > now]
+        published = [publication.oldest for publication in self.publications()]
+        return min([*leases, *published], default=self.known_header().version)
 
     def _between(self, wanted: Select[Any], start: int | None, end: int | None) -> Iterator[PartitionRow]:
         return (codec.row(record) for record in self._all(self._part(wanted, start, end)))
