@@ -571,6 +571,12 @@ class Project:
 
         return Garbage(self.store, self._manager, Warehouse(self.catalog.project.warehouse))
 
+    def publish_behind(self, enough: Callable[[], bool] = lambda: False) -> list[PublishedView]:
+        """Publish views whose maps have changed since they were, until it is `enough` for now."""
+        if self._existing_store() is None:
+            return []
+        return self._publisher.publish(self._publisher.behind(), enough=enough)
+
     @property
     def _publisher(self) -> Publisher:
         from mv_assets.publish.publisher import Publisher

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from mv_assets.config import Function, MaterializedView, Spark, StateDatabase, Table, declare
+from mv_assets.config import Function, MaterializedView, Spark, StateDatabase, Table, Target, declare
 from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.defs.assets import view_asset
@@ -19,6 +19,7 @@ from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
+from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
 from mv_assets.views.catalog import Catalog, prepare
@@ -56,6 +57,7 @@ def build_definitions(
     state: str | StateDatabase | Mapping[str, Any] | None = None,
     warehouse: str | None = None,
     spark: Spark | SparkResource | None = None,
+    publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
 ) -> dg.Definitions:
@@ -71,6 +73,7 @@ def build_definitions(
             `MV_ASSETS_HOME`, or in `.mv_assets`.
         warehouse: folder or URI of the views' data; by default beside that.
         spark: how to reach Spark, or the Spark resource that the project has already.
+        publish: where views appear as tables for other tools: an `IcebergTarget` or a `DeltaTarget`.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an observable source asset is made.
         interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
@@ -80,7 +83,15 @@ def build_definitions(
 
     """
     declared = spark if isinstance(spark, Spark) else None
-    draft = declare(tables, views, functions=functions, state=state, warehouse=warehouse, spark=declared)
+    draft = declare(
+        tables,
+        views,
+        functions=functions,
+        state=state,
+        warehouse=warehouse,
+        spark=declared,
+        publish=publish,
+    )
     upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
     draft.add(
         Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
@@ -123,7 +134,8 @@ def _definitions(
         sensors=[
             table_sensor(deployment, table, found, starts, interval_seconds)
             for table, found in _by_table(catalog).items()
-        ],
+        ]
+        + publishing_sensors(deployment, interval_seconds),
         jobs=maintenance_jobs(deployment),
         resources={IO_MANAGER: io_manager(deployment), SPARK: spark or spark_resource(catalog.project.spark)},
     )

@@ -80,9 +80,10 @@ def copy(sources: Iterable[Source], open_file: Open, create: Create, *, apart: b
             group = next(groups, None)
             while group is not None:
                 with create(number) as out, _writer(out, files[0]) as writer:
-                    while group is not None and (out.tell() < most or not group.begins):
+                    full = False
+                    while group is not None and not (full and group.begins):
                         writer.write_table(group.rows, row_group_size=group.rows.num_rows)
-                        group = next(groups, None)
+                        full, group = out.tell() >= most, next(groups, None)
                 number += 1
 
 

@@ -22,6 +22,13 @@ def name_of(target: Declared, view: str) -> str:
     return f"delta {view} in {folder}"
 
 
+def table_of(target: Declared, view: str, warehouse: str) -> str:
+    """The table's name for readers."""
+    if isinstance(target, IcebergTarget):
+        return f"{target.namespace}.{view}"
+    return f"{(target.folder or warehouse).rstrip('/')}/{view}"
+
+
 def without_user(uri: str) -> str:
     """A URI without what only its owner should know."""
     parts = urlsplit(uri)

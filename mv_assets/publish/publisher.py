@@ -12,7 +12,7 @@ from mv_assets.maintain.compaction import Compactor
 from mv_assets.publish.contents import Contents, contents
 from mv_assets.publish.errors import Lost, NotPublished, StillCopying
 from mv_assets.publish.open import name_of, open_target
-from mv_assets.publish.target import Shown, Target
+from mv_assets.publish.target import Shown, Target, is_newer
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state import rules
 from mv_assets.state.errors import UnknownView
@@ -211,7 +211,7 @@ class Publisher:
             )
         if there is not None and there.foreign is not None:
             _log.warning("%s: %s; it is published over", target.table, there.foreign)
-        equal = version is not None and (version == wanted.version or known.digest == digest)
+        equal = not is_newer(version, wanted.version) or (version is not None and known.digest == digest)
         if equal and there is not None and there.foreign is not None:
             target.set_back()
         shown = there if equal else target.commit(wanted, at)

@@ -21,6 +21,11 @@ class Shown:
     foreign: str | None = None
 
 
+def is_newer(shown: int | None, version: int) -> bool:
+    """Whether a version of the map is to be shown in the place of another; versions only grow."""
+    return shown is None or shown < version
+
+
 class Target(Protocol):
     """A view at one target: the table of its rows, and that of its buckets."""
 

@@ -78,17 +78,21 @@ def behind(publication: Publication, version: int) -> int:
     return version - max(publication.seen or 0, publication.version or 0)
 
 
-def line(publication: Publication, version: int) -> str:
+def plain_line(publication: Publication, version: int) -> str:
     """What readers see, beside the map's version."""
     if publication.version is None:
         return "not published yet: there is nothing to show"
     late = behind(publication, version)
-    lag = f"[yellow]{show.count(late, 'version')} behind[/]" if late else "up to date"
+    lag = f"{show.count(late, 'version')} behind" if late else "up to date"
     over = "" if publication.replaced is None else f"; it replaced what others wrote: {publication.replaced}"
-    return (
-        f"published as {show.plain(str(publication.table))}, version {publication.version}, "
-        f"snapshot {publication.snapshot}, {lag}{show.plain(over)}"
-    )
+    snapshot = f"version {publication.version}, snapshot {publication.snapshot}"
+    return f"published as {publication.table}, {snapshot}, {lag}{over}"
+
+
+def line(publication: Publication, version: int) -> str:
+    """The same on a terminal."""
+    said = show.plain(plain_line(publication, version))
+    return f"[yellow]{said}[/]" if publication.version is not None and behind(publication, version) else said
 
 
 def _line(each: PublishedView) -> str:

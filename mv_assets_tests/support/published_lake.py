@@ -12,15 +12,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
 
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.maintain.garbage import GcReport
-from mv_assets.publish.publisher import PublishedView, Publisher
 from mv_assets.publish.contents import VERSION
+from mv_assets.publish.open import open_target
+from mv_assets.publish.publisher import PublishedView, Publisher
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Publication
 from mv_assets.state.publications import Publications
@@ -131,8 +132,6 @@ class DeltaReader(Reader):
         return DeltaTable.is_deltatable(str(self._folder / name))
 
     def scribble(self, name: str = "v") -> None:
-        from deltalake import write_deltalake
-
         write_deltalake(self.table(name), self.rows(name).slice(0, 1), mode="append")
 
 
@@ -162,8 +161,6 @@ class PublishedLake(DuckDbLake):
 
     @property
     def publisher(self) -> Publisher:
-        from mv_assets.publish.open import open_target
-
         project = self.catalog.project.model_copy(update={"publish": self.target})
         opened: Any = lambda *given: self.wrap(open_target(*given))  # noqa: E731
         return Publisher(replace(self.catalog, project=project), self.store, self.manager, self.plain, opened)

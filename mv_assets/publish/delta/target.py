@@ -104,7 +104,7 @@ class DeltaView:
         return PublishedTable(self.view, place, self.target.keep, options, owns_files)
 
     def _path(self, path: str) -> str:
-        """A file of the warehouse as the table's log names it: relative where it lies in the table's folder."""
+        """A file of the warehouse as the log names it: relative where it lies in the table's folder."""
         uri = self.warehouse.uri(path)
         inside = f"{self.warehouse.uri(self.view)}/"
         return uri.removeprefix(inside) if self.target.folder is None else uri
