@@ -17,7 +17,8 @@ from mv_assets_tests.support.published_lake import DeltaReader, IcebergReader, R
 
 SQL = """
     SELECT date_trunc('hour', at) AS hour, kind, count(*) AS n, CAST(sum(amount) AS DECIMAL(18, 2)) AS amount,
-           max(at) AS last_at, collect_set(kind) AS kinds, struct(kind AS name, count(*) AS n) AS nested
+           max(at) AS last_at, sort_array(collect_set(kind)) AS kinds,
+           struct(kind AS name, count(*) AS n) AS nested
     FROM trips GROUP BY ALL
 """
 START = datetime(2024, 1, 1, tzinfo=UTC)

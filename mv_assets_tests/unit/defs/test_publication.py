@@ -1,4 +1,4 @@
-"""Views that are published from Dagster: after a run, and by a sensor of its own where that did not happen."""
+"""Views that are published from Dagster: after a run, and by a sensor where that did not happen."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_run_publishes_what_it_committed(dagster: Make) -> None:
     reader = publishing(made)
     made.settle()
     assert rows_of(reader.rows()) == rows_of(stored(made))
-    assert published(made).skip_reason == "up to date"
+    assert "up to date" in str(published(made).skip_reason)
     check = made.check("v", "published")
     assert check is not None
     assert check.passed
