@@ -53,7 +53,7 @@ def columns_of(arrow: pa.Schema) -> StructType:
             continue
         try:
             [field] = _pyarrow_to_schema_without_ids(pa.schema([part])).fields
-        except (TypeError, ValueError, NotImplementedError) as error:
+        except Exception as error:
             raise NoSuchType(f"column {part.name} is {part.type}, which Iceberg has no type for") from error
         found.append(_optional(field))
     return StructType(*found)
