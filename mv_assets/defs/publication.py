@@ -39,21 +39,25 @@ def _sensor(deployment: Deployment, views: list[View], interval_s: int) -> dg.Se
         description="Shows views as tables to other tools, where their maps have changed since.",
     )
     def publish(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        known = _known(context.cursor)
         with deployment.project("Dagster sensor publish_views") as project:
             done = project.publish_behind(_time_is_over(_PUBLISHING_S))
-            status = project.status(*(view.name for view in views))
+            # Of the others nothing has changed: maps of all buckets are not read for that.
+            asked = {each.view for each in done} | {view.name for view in views if view.name not in known}
+            status = project.status(*asked) if asked else None
         for each in done:
             _log(context.log, each)
         verdicts = {
-            each.view.name: checks.published(each, status.now) for each in status if each.snapshot is not None
+            each.view.name: checks.published(each, status.now)
+            for each in status or ()
+            if status is not None and each.snapshot is not None
         }
         told = {name: f"{verdict.passed} {verdict.says}" for name, verdict in verdicts.items()}
-        known = _known(context.cursor)
         new = [view for view in views if view.name in told and told[view.name] != known.get(view.name)]
         return dg.SensorResult(
             skip_reason="; ".join(_said(each) for each in done) or "up to date",
             asset_events=[verdicts[view.name].evaluation(view) for view in new],
-            cursor=json.dumps(told),
+            cursor=json.dumps({**known, **told}),
         )
 
     return publish

@@ -15,11 +15,19 @@ from mv_assets.maintain.copies import SMALL_BYTES, Shape, Source, copy, copyable
 from mv_assets.maintain.errors import Miscounted
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.warehouse import Contents, Warehouse, new_generation
-from mv_assets.state import rules
 from mv_assets.state.errors import Fenced
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, Copied, DataFile, Declaration, Header, PartitionRow, Snapshot
+from mv_assets.state.model import (
+    Attempt,
+    Copied,
+    DataFile,
+    Declaration,
+    Header,
+    PartitionRow,
+    Snapshot,
+    StoredRow,
+)
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
@@ -34,7 +42,7 @@ class Holding:
 
     generation: str
     files: tuple[DataFile, ...]
-    rows: tuple[PartitionRow, ...]
+    rows: tuple[PartitionRow | StoredRow, ...]
 
     @property
     def bytes(self) -> int:
@@ -99,7 +107,7 @@ class Bundle:
         return tuple(holding.generation for holding in self.holdings)
 
     @property
-    def rows(self) -> list[PartitionRow]:
+    def rows(self) -> list[PartitionRow | StoredRow]:
         return [row for holding in self.holdings for row in holding.rows]
 
     @property
@@ -137,7 +145,7 @@ class Compactor:
     def due(self, snapshot: Snapshot) -> Compaction:
         """What is to be copied, by what a map names. Writes nothing."""
         found, view = Compaction(), snapshot.header.view
-        holdings = self.holdings(snapshot)
+        holdings = self.holdings(view, snapshot.rows.values())
         small = [holding for holding in holdings if holding.small]
         candidates = small if len(small) > _MANY else []
         dead = [holding for holding in holdings if holding.mostly_dead]
@@ -156,50 +164,35 @@ class Compactor:
         found.bundles += [Bundle((holding,), apart) for holding in dead if holding.generation in alone]
         return found
 
-    def mixed(self, snapshot: Snapshot) -> Compaction:
-        """What is to be copied so that every file is wholly of rows with current data, or has none of them.
-
-        Writes nothing.
-        """
-        found, header = Compaction(), snapshot.header
-        mixed = [
-            each.mixed() for each in self.holdings(snapshot, lambda r: rules.has_current_data(r, header))
-        ]
-        dead = [holding for holding in mixed if holding.files]
-        shapes = self._shapes(header.view, dead, found)
-        alike: dict[Shape, list[Holding]] = {}
-        for holding in dead:
-            if holding.generation in shapes:
-                alike.setdefault(shapes[holding.generation], []).append(holding)
-        found.bundles = [
-            Bundle(bundle, apart=True) for group in alike.values() for bundle in _portions(group)
-        ]
-        return found
-
     def compact(self, view: str) -> Compaction:
         """Copy what is due of a view."""
-        return self._carry_out(view, self.due)
-
-    def separate(self, view: str, enough: Callable[[], bool] = lambda: False) -> Compaction:
-        """Copy what is mixed of a view, until all of it is copied or it is `enough` for now."""
-        return self._carry_out(view, self.mixed, enough)
-
-    def _carry_out(
-        self, view: str, due: Callable[[Snapshot], Compaction], enough: Callable[[], bool] = lambda: False
-    ) -> Compaction:
         found = Compaction()
         try:
             with self.leases.pin(view) as pinned:
-                found = due(pinned.snapshot)
+                found = self.due(pinned.snapshot)
                 for bundle in found.bundles:
-                    if enough():
-                        break
                     self._try(pinned.snapshot.header, bundle, found)
         except Fenced:
             # The view is defined otherwise since its map was read: the next gc sees it as it is.
             pass
         except MvError as error:
             found.errors.append(error)
+        return found
+
+    def separate(
+        self, header: Header, mixed: Sequence[Holding], enough: Callable[[], bool] = lambda: False
+    ) -> Compaction:
+        """Copy what was found mixed, under the caller's lease, until it is all copied or `enough` for now."""
+        found = Compaction()
+        shapes = self._shapes(header.view, mixed, found)
+        alike: dict[Shape, list[Holding]] = {}
+        for holding in mixed:
+            if holding.generation in shapes:
+                alike.setdefault(shapes[holding.generation], []).append(holding)
+        found.bundles = [Bundle(each, apart=True) for group in alike.values() for each in _portions(group)]
+        for bundle in found.bundles:
+            if not enough():
+                self._try(header, bundle, found)
         return found
 
     def _try(self, header: Header, bundle: Bundle, found: Compaction) -> None:
@@ -211,16 +204,14 @@ class Compactor:
             if size is not None:
                 found.done.append((bundle, size))
 
-    def holdings(
-        self, snapshot: Snapshot, counts: Callable[[PartitionRow], bool] = lambda _row: True
-    ) -> list[Holding]:
-        """The generations that a map names, each with those of its rows that count."""
-        named: dict[str, list[PartitionRow]] = {}
-        for row in snapshot.rows.values():
-            if row.generation is not None and counts(row):
+    def holdings(self, view: str, rows: Iterable[PartitionRow | StoredRow]) -> list[Holding]:
+        """The generations that some rows name."""
+        named: dict[str, list[PartitionRow | StoredRow]] = {}
+        for row in rows:
+            if row.generation is not None:
                 named.setdefault(row.generation, []).append(row)
-        files = self.store.files(snapshot.header.view, named)
-        return [Holding(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
+        files = self.store.files(view, named)
+        return [Holding(name, files.get(name, ()), tuple(found)) for name, found in named.items()]
 
     def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mv_assets.buckets import iso
 from mv_assets.maintain.compaction import Holding
 from mv_assets.publish.errors import Unaccounted
-from mv_assets.state import health, rules
-from mv_assets.state.model import DataFile, PartitionRow, Snapshot, State
+from mv_assets.state.health import OTHER_DEFINITION
+from mv_assets.state.model import DataFile, Header, State, StoredRow
 
 # Keys of a snapshot's summary, of a commit, and of a table's properties.
 VIEW = "mv-assets.view"
@@ -35,90 +36,80 @@ BUCKETS = pa.schema(
 class Contents:
     """A map at one version, as others see it: files that hold exactly its current rows, and its buckets."""
 
-    snapshot: Snapshot
+    header: Header
+    rows: Sequence[StoredRow]
     files: tuple[DataFile, ...]
 
     @property
     def view(self) -> str:
-        return self.snapshot.header.view
+        return self.header.view
 
     @property
     def version(self) -> int:
-        return self.snapshot.header.version
+        return self.header.version
 
     def summary(self, at: int) -> dict[str, str]:
         """What a snapshot says of itself."""
-        header = self.snapshot.header
+        stale = sum(self._state(row) is State.STALE for row in self.rows)
         return {
-            VIEW: header.view,
-            VERSION: str(header.version),
-            "mv-assets.watermark": iso(header.watermark),
-            "mv-assets.definition": header.definition,
-            "mv-assets.stale": str(health.counts(self.snapshot)[State.STALE]),
+            VIEW: self.header.view,
+            VERSION: str(self.header.version),
+            "mv-assets.watermark": iso(self.header.watermark),
+            "mv-assets.definition": self.header.definition,
+            "mv-assets.stale": str(stale),
             AT: str(at),
         }
 
     def buckets(self) -> pa.Table:
         """Every bucket with a row in the map."""
-        header = self.snapshot.header
-        rows = [self.snapshot.rows[bucket] for bucket in sorted(self.snapshot.rows)]
-        states = [rules.effective_state(row, header) for row in rows]
+        following = self.header.buckets.next
         columns = [
-            _times(row.bucket for row in rows),
-            _times(header.buckets.next(row.bucket) for row in rows),
-            pa.array([state.value for state in states], pa.string()),
-            pa.array([_published(row, self.snapshot) for row in rows], pa.int64()),
-            _times(row.refreshed_at for row in rows),
-            pa.array(
-                [
-                    health.stale_reason(r) if s is State.STALE else None
-                    for r, s in zip(rows, states, strict=True)
-                ],
-                pa.string(),
-            ),
+            _times([row.bucket for row in self.rows]),
+            _times([following(row.bucket) for row in self.rows]),
+            pa.array([self._state(row).value for row in self.rows], pa.string()),
+            pa.array([shown(row, self.header) for row in self.rows], pa.int64()),
+            _times([row.refreshed_at for row in self.rows]),
+            pa.array([self._reason(row) for row in self.rows], pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)
 
     def digest(self) -> str:
         """Names all of it but the version: what is equal need not be published again."""
-        header = self.snapshot.header
-        rows = [
-            (
-                r.bucket,
-                rules.effective_state(r, header),
-                _published(r, self.snapshot),
-                r.refreshed_at,
-                r.reason,
-            )
-            for r in self.snapshot.rows.values()
-        ]
-        shown = (header.definition, header.watermark, sorted(file.path for file in self.files), sorted(rows))
-        return hashlib.blake2b(repr(shown).encode(), digest_size=16).hexdigest()
+        rows = [(row.bucket, row.state, row.rows, row.refreshed_at, self._reason(row)) for row in self.rows]
+        header, files = self.header, sorted(file.path for file in self.files)
+        told = (header.definition, header.watermark, files, rows)
+        return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+
+    def _state(self, row: StoredRow) -> State:
+        """The state that counts: data of another definition is STALE without being marked."""
+        return row.state if row.definition in (None, self.header.definition) else State.STALE
+
+    def _reason(self, row: StoredRow) -> str | None:
+        return row.reason or OTHER_DEFINITION if self._state(row) is State.STALE else None
 
 
-def contents(snapshot: Snapshot, holdings: Iterable[Holding]) -> Contents | None:
-    """What is to be published of a map; None while files hold current rows beside others.
-
-    The holdings are those of its rows with current data.
+def contents(header: Header, rows: Sequence[StoredRow], holdings: Iterable[Holding]) -> Contents:
+    """What is to be published of a map whose current rows share no file with others.
 
     Raises:
         Unaccounted: the files hold other rows than the map says; nobody is shown those.
 
     """
-    found = list(holdings)
-    if any(holding.mixed().files for holding in found):
-        return None
-    files = tuple(file for holding in found for file in holding.whole_files())
-    wanted = sum(_published(row, snapshot) for row in snapshot.rows.values())
-    held = sum(file.rows for file in files)
+    files = tuple(file for holding in holdings for file in holding.whole_files())
+    held, wanted = sum(file.rows for file in files), sum(shown(row, header) for row in rows)
     if held != wanted:
-        raise Unaccounted(snapshot.header.view, held, wanted)
-    return Contents(snapshot, files)
+        raise Unaccounted(header.view, held, wanted)
+    return Contents(header, rows, files)
 
 
-def _published(row: PartitionRow, snapshot: Snapshot) -> int:
-    return row.rows if rules.has_current_data(row, snapshot.header) else 0
+def is_current(row: StoredRow, header: Header) -> bool:
+    """Whether a bucket's rows are shown: STALE ones are, those of another definition are not."""
+    return row.definition == header.definition
 
 
-def _times(milliseconds: Iterable[int | None]) -> pa.Array:
-    return pa.array([None if each is None else each * 1_000 for each in milliseconds], pa.int64()).cast(_TIME)
+def shown(row: StoredRow, header: Header) -> int:
+    return row.rows if is_current(row, header) else 0
+
+
+def _times(milliseconds: Sequence[int | None]) -> pa.Array:
+    return pc.multiply(pa.array(milliseconds, pa.int64()), 1_000).cast(_TIME)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from mv_assets.errors import MvError
-from mv_assets.maintain.compaction import Compactor
-from mv_assets.publish.contents import Contents, contents
+from mv_assets.maintain.compaction import Compactor, Holding
+from mv_assets.publish.contents import Contents, contents, is_current
 from mv_assets.publish.errors import Lost, NotPublished, StillCopying
 from mv_assets.publish.open import name_of, open_target
 from mv_assets.publish.target import Shown, Target, is_newer
 from mv_assets.run.warehouse import Warehouse
-from mv_assets.state import rules
 from mv_assets.state.errors import UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Doing, Publication
+from mv_assets.state.model import Doing, Header, Publication
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
@@ -94,7 +93,8 @@ class Publisher:
     def _expire(self, name: str, publication: Publication) -> None:
         declared = self.catalog.target(name)
         if declared is not None and name_of(declared, name) == publication.target:
-            self._give_up(name, self._opened(name))
+            with self._opened(name) as target:
+                self._give_up(name, target)
 
     def _give_up(self, name: str, target: Target) -> None:
         publications, declared = Publications(self.store), self.catalog.target(name)
@@ -131,12 +131,14 @@ class Publisher:
                 "it was published there, but the project no longer declares that target, so it can't be "
                 "withdrawn and its files are kept; declare it once more, and drop the view then",
             )
-        self._opened(name).withdraw()
+        with self._opened(name) as target:
+            target.withdraw()
         Publications(self.store).end(name, publication.target)
 
     def _try(self, name: str, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
         try:
-            found = self._publish(name, self._opened(name), look=look, enough=enough)
+            with self._opened(name) as target:
+                found = self._publish(name, target, look=look, enough=enough)
         except UnknownView:
             # Nothing was computed yet.
             return PublishedView(name)
@@ -152,17 +154,16 @@ class Publisher:
     def _publish(self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
         for _ in range(_TRIES):
             try:
-                found = self._publish_once(name, target, look=look)
+                found = self._publish_once(name, target, look=look, enough=enough)
             except Lost:
                 continue
             if found is not None:
                 return found
-            self._separate(name, enough)
         raise NotPublished(name, target.table, "others were faster each time; it is tried again")
 
-    def _separate(self, name: str, enough: Callable[[], bool]) -> None:
+    def _separate(self, header: Header, mixed: Sequence[Holding], enough: Callable[[], bool]) -> None:
         """Copy what shares files with rows that are no longer current: nobody else could tell them apart."""
-        compaction = self._compactor().separate(name, enough)
+        name, compaction = header.view, self._compactor().separate(header, mixed, enough)
         for error in compaction.errors:
             raise error
         if compaction.kept:
@@ -175,16 +176,20 @@ class Publisher:
         if len(compaction.done) < len(compaction.bundles) and enough():
             raise StillCopying(name)
 
-    def _publish_once(self, name: str, target: Target, *, look: bool) -> PublishedView | None:
-        """Show the map as it is now; None if something has to be copied first."""
+    def _publish_once(
+        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+    ) -> PublishedView | None:
+        """Show the map as it is now; None if something had to be copied first, and it is another one now."""
         publications = Publications(self.store)
-        with self._leases().pin(name) as pinned:
-            snapshot = pinned.snapshot
-            header = snapshot.header
-            holdings = self._compactor().holdings(snapshot, lambda row: rules.has_current_data(row, header))
-            wanted = contents(snapshot, holdings)
-            if wanted is None:
+        # Of no bucket: as much of the map as is shown is read by itself.
+        with self._leases().pin(name, 0, 0):
+            header, rows = self.store.stored(name)
+            holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
+            mixed = [found for each in holdings if (found := each.mixed()).files]
+            if mixed:
+                self._separate(header, mixed, enough)
                 return None
+            wanted = contents(header, rows, holdings)
             known, digest = publications.retain(name, target.name, header.version), wanted.digest()
             if known.digest == digest and not look:
                 seen = replace(known, seen=header.version)
@@ -237,11 +242,13 @@ class Publisher:
             replaced=shown.foreign if is_new or shown.foreign is not None else known.replaced,
         )
 
-    def _opened(self, name: str) -> Target:
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[Target]:
         target = self.open(self.catalog, name, self.warehouse)
         if target is None:
             raise AssertionError("only views with a target are published")
-        return target
+        with closing(target):
+            yield target
 
     def _note(self, name: str, error: MvError | None) -> None:
         if error is not None:

@@ -71,3 +71,7 @@ class Target(Protocol):
     def withdraw(self) -> None:
         """Take both tables back, but no file of a view; what is not there is fine."""
         ...
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+        ...

@@ -21,6 +21,8 @@ from mv_assets.state.model import (
     Trouble,
 )
 
+OTHER_DEFINITION = "the view's definition changed"
+
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
@@ -130,7 +132,7 @@ def stale(snapshot: Snapshot) -> dict[int, str]:
 
 def stale_reason(row: PartitionRow) -> str:
     """Why a row is STALE; one that nobody marked is so by its definition."""
-    return row.reason or "the view's definition changed"
+    return row.reason or OTHER_DEFINITION
 
 
 def failures(snapshot: Snapshot) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.errors import Sealed
@@ -401,6 +402,20 @@ class Trouble:
     doing: Doing
     since: int
     what: str
+
+
+class StoredRow(NamedTuple):
+    """As much of a bucket's row as tells what is stored of it: reading a whole map of these is cheap."""
+
+    bucket: int
+    state: State
+    generation: str | None
+    rows: int
+    bytes: int
+    refreshed_at: int | None
+    reason: str | None
+    # That of its data; None without any.
+    definition: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,9 @@ class DeltaView:
             self._buckets.withdraw()
             self._rows.withdraw()
 
+    def close(self) -> None:
+        """Nothing is open between two calls."""
+
     def _published(self, name: str, *, owns_files: bool = False) -> PublishedTable:
         folder = self.target.folder
         uri = self.warehouse.uri(name) if folder is None else Warehouse(folder).uri(name)

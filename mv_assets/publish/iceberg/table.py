@@ -63,6 +63,7 @@ class PublishedTable:
     _table: Table | None = field(default=None, init=False)
     _known: list[Known] = field(default_factory=list, init=False)
     _left: list[Known] = field(default_factory=list, init=False)
+    _files: dict[str, DataFile] | None = field(default=None, init=False)
 
     def load(self) -> Shown | None:
         """What it shows now; None if it is not there.
@@ -72,7 +73,10 @@ class PublishedTable:
 
         """
         self._table = table_of(self.catalog, self.identifier)
-        self._known = []
+        return self._seen()
+
+    def _seen(self) -> Shown | None:
+        self._known, self._files = [], None
         if self._table is None:
             return None
         if self._table.metadata.properties.get(VIEW) != self.view:
@@ -93,6 +97,11 @@ class PublishedTable:
 
     def files(self) -> dict[str, DataFile]:
         """The data files of its last snapshot of ours, by path; none if there is none of them."""
+        if self._files is None:
+            self._files = self._read_files()
+        return self._files
+
+    def _read_files(self) -> dict[str, DataFile]:
         last = self._last_own()
         if self._table is None or (last is None and self._table.current_snapshot() is None):
             return {}
@@ -114,9 +123,11 @@ class PublishedTable:
         """
         if self._table is None:
             self._create(change, summary)
+            shown = self.load()
         else:
+            # A commit leaves it as it is then.
             self._replace(self._table, change, summary, at)
-        shown = self.load()
+            shown = self._seen()
         assert shown is not None  # noqa: S101 - it was written just now
         return shown
 

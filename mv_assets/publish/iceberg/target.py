@@ -101,6 +101,10 @@ class IcebergView:
             self._buckets.withdraw()
             self._rows.withdraw()
 
+    def close(self) -> None:
+        if "_catalog" in self.__dict__:
+            self._catalog.close()
+
     @cached_property
     def _catalog(self) -> Catalog:
         catalog = opened(self.target.catalog)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,7 @@ from mv_assets.state.model import (
     Publication,
     Segment,
     State,
+    StoredRow,
     Trouble,
 )
 
@@ -101,6 +102,13 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
         "forced_at": value.forced_at,
         "frozen": value.frozen,
     }
+
+
+def stored_row(record: Sequence[Any]) -> StoredRow:
+    """Of what it was computed from only the definition, which stands alone in quotes before all else."""
+    bucket, state, generation, rows, size, refreshed_at, reason, text = record
+    definition = None if text is None else text.split('"', 2)[1]
+    return StoredRow(bucket, State(state), generation, rows, size, refreshed_at, reason, definition)
 
 
 def inputs(text: str | None) -> Inputs | None:

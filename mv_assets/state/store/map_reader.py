@@ -32,6 +32,7 @@ from mv_assets.state.model import (
     Publication,
     Segment,
     Snapshot,
+    StoredRow,
     Trouble,
 )
 from mv_assets.state.store import codec, schema
@@ -57,6 +58,12 @@ _RUN = (
     .where(at_view(_partition), _partition.c.bucket >= bindparam("from_bucket"))
     .order_by(_partition.c.bucket)
     .limit(bindparam("length"))
+)
+_STORED = (
+    select(*(_partition.c[name] for name in ("bucket", "state", "generation", "rows", "bytes")))
+    .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.inputs)
+    .where(at_view(_partition))
+    .order_by(_partition.c.bucket)
 )
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
@@ -113,6 +120,11 @@ class MapReader:
     def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
         """Rows in order of their buckets."""
         return self._between(_ALL_ROWS, start, end)
+
+    def stored_rows(self) -> list[StoredRow]:
+        """What is stored of each bucket, in order."""
+        found = self._connection.execute(_STORED, {"at_view": self.view})
+        return [codec.stored_row(record) for record in found]
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None

@@ -997,6 +997,7 @@ def test_mark_of_one_bucket(filled: Lake) -> None:
     assert filled.json("mark", "daily", "--bucket", "2024-01-02") == {
         "view": "daily",
         "marked": ["2024-01-02"],
+        "published": [],
     }
     assert states(filled) == {"2024-01-01": "VALID", "2024-01-02": "STALE", "2024-01-03": "VALID"}
 
@@ -1076,7 +1077,7 @@ def test_mark_with_options_that_make_no_sense_is_refused_and_makes_no_state(
 
 def test_mark_of_a_view_without_buckets_says_so(lake: Lake) -> None:
     assert lake.said("mark", "daily") == "daily has no bucket to mark yet\n"
-    assert lake.json("mark", "daily") == {"view": "daily", "marked": []}
+    assert lake.json("mark", "daily") == {"view": "daily", "marked": [], "published": []}
 
 
 def test_mark_of_a_range_of_many_years(filled: Lake) -> None:
