@@ -238,6 +238,7 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 "counts": {"VALID": 0, "STALE": 0},
                 **NOTHING_WRONG,
                 "computing": [],
+                "published": [],
                 "buckets": [],
             }
         ]
@@ -251,7 +252,7 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     (view,) = filled.json("status")["views"]
     assert list(view) == [
         *("name", "version", "watermark", "waits_for", "lag_seconds", "max_staleness_seconds", "counts"),
-        *(*NOTHING_WRONG, "computing", "buckets"),
+        *(*NOTHING_WRONG, "computing", "published", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",
