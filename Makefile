@@ -104,7 +104,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "Python can't make a virtual environment here. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing what mv_assets runs on into $(VENV): 1.1 GB, half of it Spark; this takes minutes, once."
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[demo]'
 	@touch $@
 
 $(TOOLS): $(READY)

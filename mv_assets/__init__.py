@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from mv_assets.api import sql
     from mv_assets.config import (
         DeltaTable,
+        DeltaTarget,
         Function,
         IcebergTable,
+        IcebergTarget,
         MaterializedView,
         ParquetTable,
         Spark,
@@ -29,8 +31,10 @@ _WHERE = {
     "MvError": "mv_assets.errors",
     "Bucket": "mv_assets.views.python",
     "DeltaTable": "mv_assets.config",
+    "DeltaTarget": "mv_assets.config",
     "Function": "mv_assets.config",
     "IcebergTable": "mv_assets.config",
+    "IcebergTarget": "mv_assets.config",
     "MaterializedView": "mv_assets.config",
     "ParquetTable": "mv_assets.config",
     "Spark": "mv_assets.config",
@@ -45,8 +49,10 @@ _WHERE = {
 __all__ = [
     "Bucket",
     "DeltaTable",
+    "DeltaTarget",
     "Function",
     "IcebergTable",
+    "IcebergTarget",
     "MaterializedView",
     "MvError",
     "ParquetTable",

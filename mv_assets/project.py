@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +24,8 @@ from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.state import health
 from mv_assets.state.errors import NoState, NotInForce, UnknownView
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Segment, Snapshot
+from mv_assets.state.model import Doing, Segment, Snapshot
+from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, open_state
@@ -40,11 +41,13 @@ if TYPE_CHECKING:
     from mv_assets.observe.difference import Difference
     from mv_assets.observe.observation import Observation
     from mv_assets.observe.watch import ImaginedWatch
+    from mv_assets.publish.publisher import PublishedView, Publisher
     from mv_assets.query.execute.answer import Answer, Answers
     from mv_assets.query.execute.served import Served
     from mv_assets.reports.audit import Audited
     from mv_assets.reports.explanation import Explanation
     from mv_assets.reports.plan import Plans
+    from mv_assets.reports.publication import Published
     from mv_assets.reports.refresh import Refreshed
     from mv_assets.reports.status import Status, ViewStatus
     from mv_assets.reports.upkeep import Adopted, Dropped, GarbageCollected, Marked
@@ -223,7 +226,7 @@ class Project:
         asked = [self.catalog.view(name) for name in _names(views) or self.catalog.views]
         store = self._existing_store()
         now = (self._machine if store is None else self._shared(store))()
-        return Status(tuple(_status(store, view, now) for view in asked), now)
+        return Status(tuple(self._status(store, view, now) for view in asked), now)
 
     def plan(self, *views: str) -> Plans:
         """What a refresh would do, why, and how many bytes it would read. Nothing is written."""
@@ -355,9 +358,13 @@ class Project:
             )
         scope = Scope.of(catalog.view(names[0]), asked[names[0]], max_bytes) if names else None
         reports = Refresher(project, scope, progress=self.progress).run(names)
+        published = self._publish_after(report.view.name for report in reports)
+        for report in reports:
+            # As it was at the last look; what keeps it from being published now is said by itself.
+            report.found = report.found.without(Doing.PUBLISH)
         known = project.store.summaries(catalog.views)
         watermarks = {name: iso(summary.header.watermark) for name, summary in known.items()}
-        return Refreshed(tuple(reports), tuple(names), watermarks)
+        return Refreshed(tuple(reports), tuple(names), watermarks, published)
 
     def mark(
         self,
@@ -378,7 +385,8 @@ class Project:
             # A mark is no place to take over a view, and all its buckets, by the way.
             raise NotInForce(view, found.definition, store.summary(view).header.definition)
         uncovered(manager, found, wanted or (), now, extend=extend)
-        return Marked(found, tuple(manager.force(found.declaration, wanted, reason, extend=extend)))
+        marked = tuple(manager.force(found.declaration, wanted, reason, extend=extend))
+        return Marked(found, marked, self._publish_after([view]))
 
     def audit(self, view: str, *, sample: int | None = 10) -> Audited:
         """Compute stored buckets once more and compare; what is wrong is STALE afterwards.
@@ -397,7 +405,8 @@ class Project:
         catalog = self._checked([view])
         found, observed = catalog.view(view), list[Observed]()
         findings = audit(self._open(catalog), found, sample, progress=self.progress, looked=observed.append)
-        return Audited(found, tuple(findings), observed[-1].wrong if observed else health.Wrong())
+        wrong = observed[-1].wrong.without(Doing.PUBLISH) if observed else health.Wrong()
+        return Audited(found, tuple(findings), wrong, self._publish_after([view]))
 
     def gc(self, *views: str, dry_run: bool = False) -> GarbageCollected:
         """Delete view data that no bucket and no reader needs, and rewrite data that is mostly dead.
@@ -411,8 +420,13 @@ class Project:
         if not asked:
             # Where nothing is known, no state is made to say so.
             return GarbageCollected((), dry_run)
-        collect = self._garbage.would if dry_run else self._garbage.gc
-        return GarbageCollected(tuple(map(collect, asked)), dry_run)
+        if dry_run:
+            return GarbageCollected(tuple(map(self._garbage.would, asked)), dry_run)
+        expired = self._expire(asked)
+        reports = tuple(map(self._garbage.gc, asked))
+        failed = {each.view for each in expired}
+        published = self._publish_after(name for name in asked if name not in failed)
+        return GarbageCollected(reports, dry_run, (*expired, *published))
 
     def drop(
         self,
@@ -442,9 +456,16 @@ class Project:
             confirm(list(maps.values()))
             dropped, *dependants = maps
             self._manager.drop(dropped, reason, dependants=dependants)
+        withdrawn = {name: self._publisher.withdraw(name) for name in maps}
         return Dropped(
             tuple(
-                DroppedView(name, len(maps[name].rows), self._garbage.collect(name), self._garbage.held(name))
+                DroppedView(
+                    name,
+                    len(maps[name].rows),
+                    self._garbage.collect(name),
+                    self._garbage.held(name),
+                    withdrawn[name],
+                )
                 if name in maps
                 else DroppedView(name, 0, GcReport(name), GcReport(name))
                 for name in names
@@ -458,7 +479,39 @@ class Project:
         wanted = definition or self.catalog.view(view).definition
         if self._existing_store() is None:
             raise UnknownView(view)
-        return Adopted(view, self._manager.adopt(view, wanted).definition)
+        adopted = self._manager.adopt(view, wanted).definition
+        return Adopted(view, adopted, self._publish_after([view]))
+
+    def publish(self, *views: str) -> Published:
+        """Show views as tables to other tools: what is missing there, of all views or of some.
+
+        What a target shows is looked at; what somebody else has written there is replaced.
+        """
+        from mv_assets.reports.publication import Published
+
+        names = [self.catalog.view(name).name for name in _names(views) or self.catalog.views]
+        nowhere = [name for name in names if self.catalog.target(name) is None]
+        if views and nowhere:
+            raise Refused(f"view {nowhere[0]} is published nowhere; say where with `publish:` in the project")
+        if self._existing_store() is None or len(nowhere) == len(names):
+            return Published(())
+        return Published(tuple(self._publisher.publish(names, look=True)))
+
+    def _status(self, store: Store | None, view: View, now: int) -> ViewStatus:
+        from mv_assets.reports.status import ViewStatus
+
+        publishes = self.catalog.target(view.name) is not None
+        if store is None:
+            return ViewStatus(view, publishes=publishes)
+        try:
+            # Before the map: an attempt that ends in between is then seen by what it committed.
+            alive = Registry(store).alive(view.name)
+            snapshot, found = view.kept_in(store, now)
+        except UnknownView:
+            return ViewStatus(view, publishes=publishes)
+        published = tuple(Publications(store).of(view.name))
+        computing = health.computing(snapshot, alive)
+        return ViewStatus(view, snapshot, found, computing, publishes, published)
 
     @property
     def store(self) -> Store:
@@ -539,6 +592,32 @@ class Project:
 
         return Garbage(self.store, self._manager, Warehouse.of(self.catalog.project.warehouse))
 
+    def publish_behind(self, enough: Callable[[], bool] = lambda: False) -> list[PublishedView]:
+        """Publish views whose maps have changed since they were, until it is `enough` for now."""
+        if self._existing_store() is None:
+            return []
+        return self._publisher.publish(self._publisher.behind(), enough=enough)
+
+    @property
+    def _publisher(self) -> Publisher:
+        from mv_assets.publish.publisher import Publisher
+        from mv_assets.run.warehouse import Warehouse
+
+        return Publisher(
+            self.catalog, self.store, self._manager, Warehouse.of(self.catalog.project.warehouse)
+        )
+
+    def _publish_after(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
+        """Show what a command has changed."""
+        asked = [name for name in views if self.catalog.target(name) is not None]
+        return tuple(self._publisher.publish(asked)) if asked else ()
+
+    def _expire(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
+        """Give up what no reader should still hold; where that failed, why."""
+        known = {publication.view for publication in Publications(self.store).all()}
+        asked = [name for name in views if name in known]
+        return tuple(self._publisher.expire(asked)) if asked else ()
+
     @property
     def _answers(self) -> Answers:
         from mv_assets.query.execute.answer import Answers
@@ -594,20 +673,6 @@ def user() -> str:
     except (KeyError, OSError):
         # A container may run under a number that nobody has given a name.
         return f"user {os.getuid()}"
-
-
-def _status(store: Store | None, view: View, now: int) -> ViewStatus:
-    from mv_assets.reports.status import ViewStatus
-
-    if store is None:
-        return ViewStatus(view)
-    try:
-        # Before the map: an attempt that ends in between is then seen by what it committed.
-        alive = Registry(store).alive(view.name)
-        snapshot, found = view.kept_in(store, now)
-    except UnknownView:
-        return ViewStatus(view)
-    return ViewStatus(view, snapshot, found, health.computing(snapshot, alive))
 
 
 def _change(observation: Observation, bucket: int, recorded: Sequence[Segment]) -> Difference:

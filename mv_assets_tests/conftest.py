@@ -28,9 +28,11 @@ from mv_assets_tests.support import engines
 from mv_assets_tests.support.harness import Clock, Deployment
 from mv_assets_tests.support.lake import Lake, view
 from mv_assets_tests.support.memory_table import BaseTable
+from mv_assets_tests.support.published_lake import PublishedLake, PublishedLakes
 from mv_assets_tests.support.queried_lake import HOURS, QueriedLake, QueriedLakes
 from mv_assets_tests.support.shop import Shop, forget
 from mv_assets_tests.support.spark_lake import SparkLake
+from mv_assets_tests.support.warehouse_lake import clocked_lakes
 
 # Whoever runs in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -199,6 +201,21 @@ def spark_lake(tmp_path: Path, engine: Engine) -> Iterator[Callable[..., SparkLa
             complete=False, but={name for name, observed in found.items() if isinstance(observed, MvError)}
         )
     opened.close()
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def published_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PublishedLakes]:
+    """Lakes that DuckDB computes, whose views are published in each format."""
+    state = f"sqlite:///{tmp_path}/state.db"
+    with clocked_lakes(tmp_path, state, PublishedLake, format=request.param) as make:
+        yield make
+
+
+@pytest.fixture
+def iceberg_lake(tmp_path: Path) -> Iterator[PublishedLakes]:
+    """For what is the same in each format."""
+    with clocked_lakes(tmp_path, f"sqlite:///{tmp_path}/state.db", PublishedLake) as make:
+        yield make
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ _COMMANDS = {
     "status": "Show each view's buckets, watermark, lag and failures.",
     "plan": "Show what a refresh would do, why, and how many bytes it would read.",
     "refresh": "Compute what is missing or STALE: of all views, or of some and those they are based on.",
+    "publish": "Show views as tables to other tools: what is missing there, of all views or of some.",
     "explain": "Say why a bucket is what it is: its files then and now, its last events and errors.",
     "query": "Answer a SELECT over the project's tables and views; `-` reads it from stdin.",
     "mark": "Mark a whole view, a range or one bucket STALE: it is computed again, changed or not.",
@@ -36,6 +37,7 @@ _INTERRUPTED = {
     "refresh": "; what was committed stays, and another refresh goes on from there",
     "audit": "; another audit begins anew",
     "gc": "; another gc goes on from there",
+    "publish": "; what is shown is whole, and another publish goes on from there",
 }
 
 

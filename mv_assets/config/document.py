@@ -43,7 +43,7 @@ class Document:
         if content is None:
             return {}
         if not isinstance(content, dict):
-            keys = "state, storage, warehouse, spark, tables, functions and views"
+            keys = "state, storage, warehouse, spark, publish, tables, functions and views"
             raise ProjectError(file, [Mistake("", f"not a mapping; a project has the keys {keys}")])
         return content
 

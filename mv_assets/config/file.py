@@ -15,11 +15,15 @@ from mv_assets.config.document import Document, Place
 from mv_assets.config.errors import Mistake, ProjectError
 from mv_assets.config.models import (
     FORMATS,
+    TARGETS,
     DeclaredProject,
+    DeltaTarget,
     Function,
+    IcebergTarget,
     MaterializedView,
     Spark,
     StateDatabase,
+    Target,
     WarehouseFolder,
 )
 from mv_assets.config.storage import Storage
@@ -130,7 +134,8 @@ class _Reader:
         tables, functions, views = (self._items(key) for key in ("tables", "functions", "views"))
         made_tables = [self._table(item, ("tables", at)) for at, item in enumerate(tables)]
         made_functions = [self._one(Function, item, ("functions", at)) for at, item in enumerate(functions)]
-        made_views = [self._one(MaterializedView, item, ("views", at)) for at, item in enumerate(views)]
+        made_views = [self._view(item, ("views", at)) for at, item in enumerate(views)]
+        publish = self._target(content.get("publish"), ("publish",))
         spark = self._one(Spark, {} if content.get("spark") is None else content["spark"], ("spark",))
         for place, what in self._document.mistakes:
             self._mistake(place, what)
@@ -139,6 +144,7 @@ class _Reader:
         found = DeclaredProject(
             **settings,
             spark=spark or Spark(),
+            publish=publish,
             tables=tuple(table for table in made_tables if table is not None),
             functions=tuple(function for function in made_functions if function is not None),
             views=tuple(view for view in made_views if view is not None),
@@ -203,6 +209,36 @@ class _Reader:
         if "uri" in catalog:
             table = table.model_copy(update={"catalog": catalog | {"uri": self._database(catalog["uri"])}})
         return table
+
+    def _view(self, value: Any, place: Place) -> MaterializedView | None:
+        """A view; its target is read by itself, as its mistakes have places of their own."""
+        given = value.get("publish") if isinstance(value, dict) else None
+        if given is None or given is False:
+            made: MaterializedView | None = self._one(MaterializedView, value, place)
+            return made
+        target = self._target(given, (*place, "publish"))
+        return self._one(MaterializedView, {**value, "publish": target}, place)  # type: ignore[no-any-return]
+
+    def _target(self, value: Any, place: Place) -> Target | None:
+        """Where views are published; None if nowhere, or if that can't be understood."""
+        if value is None:
+            return None
+        named = value.get("format", "iceberg") if isinstance(value, dict) else "iceberg"
+        model = TARGETS.get(named) if isinstance(named, str) else None
+        if model is None:
+            self._mistake((*place, "format"), f"{named!r} is not a format; use {', '.join(TARGETS)}")
+            return None
+        target = self._one(model, value, place)
+        if isinstance(target, DeltaTarget):
+            folder = None if target.folder is None else self._path(target.folder)
+            return target.model_copy(update={"folder": folder})
+        if isinstance(target, IcebergTarget):
+            places = {"uri": self._database, "warehouse": self._path}
+            resolved = {
+                key: resolve(target.catalog[key]) for key, resolve in places.items() if key in target.catalog
+            }
+            return target.model_copy(update={"catalog": target.catalog | resolved})
+        return None
 
     def _one(self, model: type[BaseModel], value: Any, place: Place) -> Any:
         """The model; with mistakes, as much of it as further mistakes can be found in."""

@@ -16,6 +16,7 @@ from mv_assets.config.models import (
     Spark,
     StateDatabase,
     Table,
+    Target,
     WarehouseFolder,
 )
 from mv_assets.config.storage import Storage
@@ -30,9 +31,16 @@ def declare(
     warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
     storage: Storage | Mapping[str, Any] | None = None,
     spark: Spark | None = None,
+    publish: Target | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
-    given: dict[str, Any] = {"state": state, "warehouse": warehouse, "storage": storage, "spark": spark}
+    given: dict[str, Any] = {
+        "state": state,
+        "warehouse": warehouse,
+        "storage": storage,
+        "spark": spark,
+        "publish": publish,
+    }
     project = DeclaredProject(
         tables=tuple(tables),
         functions=tuple(functions),

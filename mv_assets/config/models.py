@@ -193,6 +193,40 @@ else:
     FurtherTables = tuple[FurtherTable, ...]
 
 
+class _Target(Declared):
+    keep: Duration = _written("1d")
+    """How long a snapshot can still be read after the next one has come; gc keeps its files meanwhile."""
+
+
+class IcebergTarget(_Target):
+    """An Iceberg catalog in which views appear as tables."""
+
+    format: Literal["iceberg"] = "iceberg"
+    """The default is iceberg."""
+    # It may hold a password or a token.
+    catalog: dict[str, str] = Field(repr=False)
+    """The catalog as pyiceberg takes it: type, uri, warehouse, ..., and the `name` that it goes by. Without
+    a `warehouse`, one of type sql keeps the tables' metadata beside the views' data."""
+    namespace: Text
+    """Where in the catalog the tables are: a view is the table NAMESPACE.VIEW."""
+
+
+class DeltaTarget(_Target):
+    """A folder in which views appear as Delta tables."""
+
+    format: Literal["delta"] = "delta"
+    """delta for Delta tables."""
+    folder: Text | None = None
+    """Folder or URI; a view is the table FOLDER/VIEW. By default that is the warehouse: in another one, only
+    readers that follow paths out of a table's folder find the files."""
+    storage_options: dict[str, str] = Field(default={}, repr=False)
+    """Access to an object store, as the deltalake library takes it."""
+
+
+TARGETS: dict[str, type[IcebergTarget | DeltaTarget]] = {"iceberg": IcebergTarget, "delta": DeltaTarget}
+Target = IcebergTarget | DeltaTarget
+
+
 class Function(Declared):
     """A deterministic Python function that the SQL of views may call."""
 
@@ -259,6 +293,8 @@ class MaterializedView(Declared):
     """freeze keeps what retention removes from the base table."""
     merge_floats: bool = False
     """Merge late files into sums of floating point too: their last digits then depend on who came first."""
+    publish: Literal[False] | Target | None = None
+    """Where the view appears as a table, if not where the project says; false: nowhere."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
     owners: Owners = _written(())
@@ -404,6 +440,8 @@ class DeclaredProject(Declared):
     """Folder of the views' data, by default `warehouse` in MV_ASSETS_HOME; or `path` and `storage`."""
     spark: Spark = Spark()
     """How to reach Spark; by default it runs on this machine."""
+    publish: Target | None = None
+    """Where views appear as tables for everybody else: an Iceberg catalog, or a folder of Delta tables."""
     tables: tuple[Table, ...] = ()
     """The base tables and dimensions that views are made of."""
     functions: tuple[Function, ...] = ()

@@ -20,7 +20,7 @@ _OF_JOBS = frozenset(
     }
 )
 # The checks of `mv_assets.defs.checks`: that of a view is the op VIEW_CHECK.
-CHECKS = ("no_stale_buckets", "no_failed_buckets", "fresh", "matches_base")
+CHECKS = ("no_stale_buckets", "no_failed_buckets", "fresh", "published", "matches_base")
 NAMES = _OF_DAGSTER | _OF_JOBS | frozenset(keyword.kwlist)
 # dagster._core.utils.is_valid_email
 _EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Z|a-z]{2,7}\b")

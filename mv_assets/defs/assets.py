@@ -17,7 +17,9 @@ from mv_assets.defs.intent import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import StagedWork
 from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
 from mv_assets.defs.partitions import partitions_of
+from mv_assets.defs.publication import publish_after
 from mv_assets.defs.signs_of_life import SignsOfLife
+from mv_assets.publish.open import table_of
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
@@ -69,6 +71,7 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
             else:
                 for bucket, result in refresh.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
+            publish_after(context.log, project, view)
             _report_wrong(context, project, view)
 
     return compute
@@ -150,9 +153,18 @@ def _metadata(deployment: Deployment, view: View) -> dict[str, Any]:
         "time_column": declared.time_column,
         "on_base_delete": declared.on_base_delete,
         **limit,
+        **_published_as(deployment, view),
         **({} if view.body.columns is None else {"dagster/column_schema": _columns(view.body.columns)}),
         "dagster/column_lineage": dg.TableColumnLineage(sources),
     }
+
+
+def _published_as(deployment: Deployment, view: View) -> dict[str, Any]:
+    """Where other tools find it."""
+    target = deployment.catalog.target(view.name)
+    if target is None:
+        return {}
+    return {"dagster/table_name": table_of(target, view.name, deployment.catalog.project.warehouse.path)}
 
 
 def _columns(names: Iterable[str]) -> dg.TableSchema:

@@ -16,6 +16,7 @@ from mv_assets.config import (
     StateDatabase,
     Storage,
     Table,
+    Target,
     WarehouseFolder,
     declare,
 )
@@ -28,6 +29,7 @@ from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import maintenance_jobs
 from mv_assets.defs.names import IO_MANAGER, SPARK
+from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
 from mv_assets.views.catalog import Catalog, prepare
@@ -66,6 +68,7 @@ def build_definitions(
     warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
     storage: Storage | Mapping[str, Any] | None = None,
     spark: Spark | SparkResource | None = None,
+    publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
 ) -> dg.Definitions:
@@ -83,6 +86,7 @@ def build_definitions(
             beside that.
         storage: how object stores are reached, for tables and a warehouse that do not say it themselves.
         spark: how to reach Spark, or the Spark resource that the project has already.
+        publish: where views appear as tables for other tools: an `IcebergTarget` or a `DeltaTarget`.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an observable source asset is made.
         interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
@@ -100,6 +104,7 @@ def build_definitions(
         warehouse=warehouse,
         storage=storage,
         spark=declared,
+        publish=publish,
     )
     upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
     draft.add(
@@ -143,7 +148,8 @@ def _definitions(
         sensors=[
             table_sensor(deployment, table, found, starts, interval_seconds)
             for table, found in _by_table(catalog).items()
-        ],
+        ]
+        + publishing_sensors(deployment, interval_seconds),
         jobs=maintenance_jobs(deployment),
         resources={IO_MANAGER: io_manager(deployment), SPARK: spark or spark_resource(catalog.project.spark)},
     )

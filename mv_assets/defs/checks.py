@@ -14,9 +14,11 @@ from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.names import POOL, SPARK
 from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.recomputation import Finding
+from mv_assets.reports.publication import behind, plain_line
+from mv_assets.reports.status import ViewStatus
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
-from mv_assets.state.model import Header, Snapshot
+from mv_assets.state.model import Doing, Header, Snapshot
 from mv_assets.views.view import View
 
 _MOST = 20
@@ -52,8 +54,8 @@ class Verdict:
 
 
 def no_failed_buckets(view: View, wrong: Wrong) -> Verdict:
-    """All that is wrong, but a stall, which `fresh` tells."""
-    failed, others = wrong.failed, replace(wrong, stalled=None).of_view()
+    """All that is wrong, but a stall, which `fresh` tells, and what `published` does."""
+    failed, others = wrong.failed, replace(wrong, stalled=None).without(Doing.PUBLISH).of_view()
     says = [_says(view.buckets, failed, "failed")] if failed else []
     says += others[:_MOST]
     says += [f"and {len(others) - _MOST} more"] if len(others) > _MOST else []
@@ -77,6 +79,22 @@ def fresh(view: View, header: Header, now: int, stall: str | None) -> Verdict:
         says = f"{stall}; {says}"
     good = not late and stall is None
     return Verdict("fresh", good, says, dg.AssetCheckSeverity.WARN, {"lag_seconds": lag / 1_000})
+
+
+def published(status: ViewStatus, now: int) -> Verdict:
+    """What other tools see of a view, and how far that is behind."""
+    version = 0 if status.snapshot is None else status.snapshot.header.version
+    troubles = [each for each in status.wrong.troubles if each.doing is Doing.PUBLISH]
+    says = [health.trouble_line(each) for each in troubles]
+    late = not status.publications or any(behind(each, version) for each in status.publications)
+    says += [plain_line(each, version) for each in status.publications] or ["it is not published yet"]
+    metadata: dict[str, Any] = {}
+    for each in status.publications:
+        metadata |= {"table": each.table or "", "version": each.version or 0, "snapshot": each.snapshot or ""}
+        if each.at is not None:
+            metadata["age_seconds"] = (now - each.at) / 1_000
+    severity = dg.AssetCheckSeverity.ERROR if troubles else dg.AssetCheckSeverity.WARN
+    return Verdict("published", not late and not troubles, "; ".join(says), severity, metadata)
 
 
 def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
@@ -104,8 +122,10 @@ def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefini
         "no_failed_buckets": lambda _snapshot, wrong, _now: no_failed_buckets(view, wrong),
         "fresh": lambda snapshot, wrong, now: fresh(view, snapshot.header, now, wrong.stalled),
     }
+    publishes = deployment.catalog.target(view.name) is not None
     return [
         *(_of_map(deployment, view, name, verdict) for name, verdict in by_map.items()),
+        *([_of_publication(deployment, view)] if publishes else []),
         _audit(deployment, view),
     ]
 
@@ -114,6 +134,7 @@ _ABOUT = {
     "no_stale_buckets": "Every bucket was computed from what its base table holds now.",
     "no_failed_buckets": "No bucket, and no file of its tables, waits for a person.",
     "fresh": "The view is complete up to its `max_staleness`, and nothing waits longer than `stall_after`.",
+    "published": "Other tools see the view as it is now.",
     "matches_base": f"{_SAMPLE} buckets, computed once more, have the rows that are stored.",
 }
 
@@ -129,6 +150,18 @@ def _of_map(
         if found.snapshot is None:
             return dg.AssetCheckResult(passed=True, description="nothing was computed yet")
         return verdict(found.snapshot, found.wrong, status.now).result()
+
+    return check
+
+
+def _of_publication(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=dg.AssetKey(view.name), name="published", description=_ABOUT["published"])
+    def check() -> dg.AssetCheckResult:
+        with as_failures(), deployment.project("Dagster") as project:
+            # To look is to mend: what somebody else has written there is replaced.
+            project.publish(view.name)
+            status = project.status(view.name)
+        return published(status[view.name], status.now).result()
 
     return check
 

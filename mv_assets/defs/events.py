@@ -16,6 +16,7 @@ from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
 from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot
+from mv_assets.state.publications import Publications
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.reach import sweep
@@ -55,6 +56,13 @@ def of_view(snapshot: Snapshot, now: int) -> Metadata:
         "buckets": ", ".join(f"{count} {state.value}" for state, count in sorted(counts.items())),
         "partition_map": dg.MetadataValue.md(picture(snapshot)),
     }
+
+
+def published_at(project: OpenProject, view: View) -> Metadata:
+    """Where other tools find the view, once it is there."""
+    found = Publications(project.store).of(view.name)
+    located = [each for each in found if each.location is not None]
+    return {"dagster/uri": located[0].location, "dagster/table_name": located[0].table} if located else {}
 
 
 def columns_of(project: OpenProject, view: View, rows: Iterable[PartitionRow]) -> Metadata:

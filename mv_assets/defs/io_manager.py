@@ -117,6 +117,7 @@ def _described(
     if described:
         described[-1][1].update(events.columns_of(project, view, rows))
         described[-1][1].update(events.of_view(snapshot, project.clock()))
+        described[-1][1].update(events.published_at(project, view))
     return described
 
 

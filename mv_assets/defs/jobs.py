@@ -4,7 +4,6 @@ Dagster reads the types of configs that are made here, so annotations can't be l
 """
 
 import hashlib
-from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -18,6 +17,7 @@ from mv_assets.defs.reporting import provenance
 from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.garbage import GcReport
 from mv_assets.project import Project
+from mv_assets.reports.refresh import Refreshed
 from mv_assets.run.refresher import Report
 from mv_assets.state.store import Store
 
@@ -97,7 +97,7 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
             )
             for report in found.reports:
                 _tell(context, deployment, project.store, report)
-        _raise_if_wrong(found.reports)
+        _raise_if_wrong(found)
 
     return refresh
 
@@ -128,10 +128,13 @@ def _tell(context: dg.OpExecutionContext, deployment: Deployment, store: Store, 
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
 
-def _raise_if_wrong(reports: Sequence[Report]) -> None:
+def _raise_if_wrong(found: Refreshed) -> None:
     wrong = [
-        line for report in reports for line in report.wrong.sentences(report.view.name, report.view.buckets)
+        line
+        for report in found.reports
+        for line in report.wrong.sentences(report.view.name, report.view.buckets)
     ]
+    wrong += [str(each.error) for each in found.published if each.error is not None]
     if wrong:
         raise dg.Failure("\n".join(wrong), allow_retries=False)
 
@@ -155,6 +158,8 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
         names = [each.view for each in dropped.views]
         for each in dropped.views:
             _log(context, each.gone)
+            for error in each.errors:
+                context.log.error(error)
         context.instance.wipe_assets([dg.AssetKey(each) for each in names])
         context.log.info("%s is dropped", ", ".join(names))
 
@@ -198,6 +203,7 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
         for report in found.reports:
             _log(context, report)
         errors = [str(error) for report in found.reports for error in report.errors]
+        errors += [str(each.error) for each in found.published if each.error is not None]
         if errors:
             raise dg.Failure("\n".join(errors), allow_retries=False)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,17 @@ from mv_assets.run.warehouse import Contents, Warehouse, new_generation
 from mv_assets.state.errors import Fenced
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Attempt, Copied, DataFile, Declaration, Header, PartitionRow, Snapshot
+from mv_assets.state.model import (
+    Attempt,
+    Copied,
+    DataFile,
+    Declaration,
+    Header,
+    PartitionRow,
+    Snapshot,
+    StoredRow,
+)
+from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 
@@ -32,7 +42,7 @@ class Holding:
 
     generation: str
     files: tuple[DataFile, ...]
-    rows: tuple[PartitionRow, ...]
+    rows: tuple[PartitionRow | StoredRow, ...]
 
     @property
     def bytes(self) -> int:
@@ -56,19 +66,48 @@ class Holding:
         live = [row.bucket for row in self.rows if row.rows]
         return [Source(file.path, file.bytes, live) for file in self.files]
 
+    def whole_files(self) -> list[DataFile]:
+        """The files that hold rows of these buckets, and nothing else."""
+        mixed = {file.path for file in self.mixed().files}
+        return [file for file in self.files if file.path not in mixed and self._live(file)]
+
+    def mixed(self) -> Holding:
+        """What must be copied so that no file holds rows of these buckets beside others.
+
+        That is all files of every bucket which such a file has rows of: a row names one generation.
+        """
+        held = {file.path: self._live(file) for file in self.files}
+        moved = {bucket for file in self.files if self._has_others(file) for bucket in held[file.path]}
+        while more := {b for buckets in held.values() if buckets & moved for b in buckets - moved}:
+            moved |= more
+        files = tuple(file for file in self.files if held[file.path] & moved)
+        return replace(self, files=files, rows=tuple(row for row in self.rows if row.bucket in moved))
+
+    def _live(self, file: DataFile) -> set[int]:
+        """Those of the buckets that a file has rows of; all, where that was not noted."""
+        live = {row.bucket for row in self.rows if row.rows}
+        return live if file.buckets is None else live.intersection(file.buckets)
+
+    def _has_others(self, file: DataFile) -> bool:
+        """Whether a file has rows of other buckets; each may, where some do and it was not noted which."""
+        if file.buckets is not None:
+            return len(self._live(file)) < len(file.buckets)
+        return sum(row.rows for row in self.rows) < sum(each.rows for each in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Generations that become one."""
+    """Generations that become one, or what of them does; with its buckets `apart` in files."""
 
     holdings: tuple[Holding, ...]
+    apart: bool = False
 
     @property
     def generations(self) -> tuple[str, ...]:
         return tuple(holding.generation for holding in self.holdings)
 
     @property
-    def rows(self) -> list[PartitionRow]:
+    def rows(self) -> list[PartitionRow | StoredRow]:
         return [row for holding in self.holdings for row in holding.rows]
 
     @property
@@ -106,7 +145,7 @@ class Compactor:
     def due(self, snapshot: Snapshot) -> Compaction:
         """What is to be copied, by what a map names. Writes nothing."""
         found, view = Compaction(), snapshot.header.view
-        holdings = self._holdings(snapshot)
+        holdings = self.holdings(view, snapshot.rows.values())
         small = [holding for holding in holdings if holding.small]
         candidates = small if len(small) > _MANY else []
         dead = [holding for holding in holdings if holding.mostly_dead]
@@ -115,12 +154,14 @@ class Compactor:
         for holding in candidates:
             if holding.generation in shapes:
                 alike.setdefault(shapes[holding.generation], []).append(holding)
+        # Of a published view each bucket that is replaced has its files copied: they are kept small.
+        apart = bool(Publications(self.store).of(view))
         for group in alike.values():
             if len(group) > _MANY:
-                found.bundles += _merges(group)
+                found.bundles += _merges(group, apart=apart)
         merged = {generation for bundle in found.bundles for generation in bundle.generations}
         alone = shapes.keys() - merged
-        found.bundles += [Bundle((holding,)) for holding in dead if holding.generation in alone]
+        found.bundles += [Bundle((holding,), apart) for holding in dead if holding.generation in alone]
         return found
 
     def compact(self, view: str) -> Compaction:
@@ -138,6 +179,22 @@ class Compactor:
             found.errors.append(error)
         return found
 
+    def separate(
+        self, header: Header, mixed: Sequence[Holding], enough: Callable[[], bool] = lambda: False
+    ) -> Compaction:
+        """Copy what was found mixed, under the caller's lease, until it is all copied or `enough` for now."""
+        found = Compaction()
+        shapes = self._shapes(header.view, mixed, found)
+        alike: dict[Shape, list[Holding]] = {}
+        for holding in mixed:
+            if holding.generation in shapes:
+                alike.setdefault(shapes[holding.generation], []).append(holding)
+        found.bundles = [Bundle(each, apart=True) for group in alike.values() for each in _portions(group)]
+        for bundle in found.bundles:
+            if not enough():
+                self._try(header, bundle, found)
+        return found
+
     def _try(self, header: Header, bundle: Bundle, found: Compaction) -> None:
         try:
             size = self._copy(header, bundle)
@@ -147,13 +204,14 @@ class Compactor:
             if size is not None:
                 found.done.append((bundle, size))
 
-    def _holdings(self, snapshot: Snapshot) -> list[Holding]:
-        named: dict[str, list[PartitionRow]] = {}
-        for row in snapshot.rows.values():
+    def holdings(self, view: str, rows: Iterable[PartitionRow | StoredRow]) -> list[Holding]:
+        """The generations that some rows name."""
+        named: dict[str, list[PartitionRow | StoredRow]] = {}
+        for row in rows:
             if row.generation is not None:
                 named.setdefault(row.generation, []).append(row)
-        files = self.store.files(snapshot.header.view, named)
-        return [Holding(name, files.get(name, ()), tuple(rows)) for name, rows in named.items()]
+        files = self.store.files(view, named)
+        return [Holding(name, files.get(name, ()), tuple(found)) for name, found in named.items()]
 
     def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""
@@ -203,6 +261,7 @@ class Compactor:
                 [source for holding in bundle.holdings for source in holding.sources()],
                 self.warehouse.open,
                 lambda number: self.warehouse.create(f"{view}/{generation}/part-{number}.parquet"),
+                apart=bundle.apart,
             )
         # Buckets without a row leave no file.
         there = self.warehouse.size(view, generation) is not None
@@ -224,8 +283,11 @@ class Compactor:
             raise WarehouseUnusable(where, str(error)) from error
 
 
-def _merges(holdings: Iterable[Holding]) -> list[Bundle]:
+def _merges(holdings: Iterable[Holding], *, apart: bool) -> list[Bundle]:
+    return [Bundle(portion, apart) for portion in _portions(holdings) if len(portion) > 1]
+
+
+def _portions(holdings: Iterable[Holding]) -> list[tuple[Holding, ...]]:
     """Small generations, neighbours in time together."""
     in_time = sorted(holdings, key=lambda each: min(row.bucket for row in each.rows))
-    together = portions(in_time, lambda each: (len(each.files), each.live_bytes))
-    return [Bundle(tuple(portion)) for portion in together if len(portion) > 1]
+    return [tuple(each) for each in portions(in_time, lambda each: (len(each.files), each.live_bytes))]

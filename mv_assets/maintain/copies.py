@@ -19,10 +19,14 @@ T = TypeVar("T")
 
 # What is held in memory: of each file that is read, and of the one that is written.
 _BATCH_BYTES = 4 << 20
+# Of more files than these, less of each.
+_AT_ONCE = 32
 _BATCH_ROWS = 1 << 16
 _GROUP_BYTES = 64 << 20
 _GROUP_ROWS = 1 << 20
 _FILE_BYTES = 512 << 20
+# A file of a published view is copied whenever one of its buckets is replaced.
+PORTION_BYTES = 16 << 20
 # Files that are read together are held in memory as they are, compressed.
 SMALL_BYTES = 8 << 20
 _TOGETHER_BYTES = 128 << 20
@@ -60,22 +64,26 @@ Open = Callable[[str], pa.NativeFile]
 Create = Callable[[int], pa.NativeFile]
 
 
-def copy(sources: Iterable[Source], open_file: Open, create: Create) -> None:
+def copy(sources: Iterable[Source], open_file: Open, create: Create, *, apart: bool = False) -> None:
     """Copy rows of files of one shape to new ones, which `create` opens by their numbers.
 
-    The rows of each new file are in the order of their buckets, as they are in each source.
+    The rows of each new file are in the order of their buckets, as they are in each source. Those of
+    buckets that are kept `apart` are in one small file, or in large ones of their own.
     """
-    number = 0
-    for together in portions(sources, lambda source: (1, source.bytes)):
+    number, most = 0, PORTION_BYTES if apart else _FILE_BYTES
+    for together in [list(sources)] if apart else portions(sources, lambda source: (1, source.bytes)):
         with ExitStack() as opened:
             files = [pq.ParquetFile(opened.enter_context(open_file(source.path))) for source in together]
-            groups = _groups([_kept(file, each.buckets) for file, each in zip(files, together, strict=True)])
+            size = _BATCH_BYTES * _AT_ONCE // max(_AT_ONCE, len(files))
+            kept = [_kept(file, each.buckets, size) for file, each in zip(files, together, strict=True)]
+            groups = _groups(kept, apart=apart)
             group = next(groups, None)
             while group is not None:
                 with create(number) as out, _writer(out, files[0]) as writer:
-                    while group is not None and out.tell() < _FILE_BYTES:
-                        writer.write_table(group, row_group_size=group.num_rows)
-                        group = next(groups, None)
+                    full = False
+                    while group is not None and not (full and group.begins):
+                        writer.write_table(group.rows, row_group_size=group.rows.num_rows)
+                        full, group = out.tell() >= most, next(groups, None)
                 number += 1
 
 
@@ -112,24 +120,32 @@ def _writer(out: pa.NativeFile, like: pq.ParquetFile) -> pq.ParquetWriter:
     return writer
 
 
-def _groups(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """The rows in portions that make a row group each."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows that make a row group, and whether a file may begin with it."""
+
+    rows: pa.Table
+    begins: bool
+
+
+def _groups(files: Sequence[Iterator[pa.RecordBatch]], *, apart: bool) -> Iterator[_Group]:
     held: list[pa.RecordBatch] = []
     size = rows = 0
-    for batch in _merged(files):
-        held.append(batch)
-        size, rows = size + batch.nbytes, rows + batch.num_rows
-        if size >= _GROUP_BYTES or rows >= _GROUP_ROWS:
-            yield pa.Table.from_batches(held)
+    begins, last = True, None
+    for bucket, batch in _merged(files) if apart or len(files) > 1 else ((None, each) for each in files[0]):
+        ends = apart and size >= PORTION_BYTES and bucket != last
+        if held and (ends or size >= _GROUP_BYTES or rows >= _GROUP_ROWS):
+            yield _Group(pa.Table.from_batches(held), begins)
             held, size, rows = [], 0, 0
+            begins = not apart or bucket != last
+        held.append(batch)
+        size, rows, last = size + batch.nbytes, rows + batch.num_rows, bucket
     if held:
-        yield pa.Table.from_batches(held)
+        yield _Group(pa.Table.from_batches(held), begins)
 
 
-def _merged(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    if len(files) == 1:
-        return files[0]
-    return (batch for _, batch in heapq.merge(*map(_runs, files), key=lambda run: run[0]))
+def _merged(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    return heapq.merge(*map(_runs, files), key=lambda run: run[0])
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -141,10 +157,10 @@ def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBat
             start = end
 
 
-def _kept(file: pq.ParquetFile, wanted: Collection[int]) -> Iterator[pa.RecordBatch]:
+def _kept(file: pq.ParquetFile, wanted: Collection[int], size: int) -> Iterator[pa.RecordBatch]:
     values, buckets = pa.array(wanted, pa.int64()), sorted(wanted)
     groups = [at for at in range(file.num_row_groups) if _may_hold(file, at, buckets)]
-    for batch in file.iter_batches(batch_size=_batch_size(file), row_groups=groups):
+    for batch in file.iter_batches(batch_size=_batch_size(file, size), row_groups=groups):
         kept = batch.filter(pc.is_in(batch[BUCKET], values))
         if kept.num_rows:
             yield kept
@@ -160,7 +176,7 @@ def _may_hold(file: pq.ParquetFile, group: int, buckets: Sequence[int]) -> bool:
     return at < len(buckets) and buckets[at] <= statistics.max
 
 
-def _batch_size(file: pq.ParquetFile) -> int:
+def _batch_size(file: pq.ParquetFile, most: int) -> int:
     size = sum(int(file.metadata.row_group(at).total_byte_size) for at in range(file.num_row_groups))
     rows = int(file.metadata.num_rows)
-    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(size, 1)))
+    return max(1, min(_BATCH_ROWS, most * rows // max(size, 1)))

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from mv_assets.maintain.recomputation import Finding, Verdict
-from mv_assets.reports import show, wrong
+from mv_assets.reports import publication, show, wrong
 from mv_assets.reports.shown import Line, Shown
 from mv_assets.state.health import Wrong
 from mv_assets.views.view import View
+
+if TYPE_CHECKING:
+    from mv_assets.publish.publisher import PublishedView
 
 _STYLES = {
     Verdict.EQUAL: "green",
@@ -30,17 +33,25 @@ class Audited(Shown):
     view: View
     findings: tuple[Finding, ...]
     wrong: Wrong
+    published: tuple[PublishedView, ...] = ()
 
     @property
     def is_wrong(self) -> bool:
-        return bool(self.wrong) or any(finding.wrong or finding.failed for finding in self.findings)
+        unpublished = any(each.error is not None for each in self.published)
+        audited = any(finding.wrong or finding.failed for finding in self.findings)
+        return bool(self.wrong) or unpublished or audited
 
     def as_json(self) -> dict[str, Any]:
-        return _json(self.view, self.findings) | wrong.as_json(self.wrong, self.view.buckets)
+        return {
+            **_json(self.view, self.findings),
+            **wrong.as_json(self.wrong, self.view.buckets),
+            "published": publication.as_json(self.published),
+        }
 
     def lines(self, out: Console) -> Iterator[Line]:
         yield from _lines(self.view, self.findings)
         yield from wrong.lines(out, self.wrong, self.view.buckets)
+        yield from publication.errors(out, self.published)
 
 
 def _json(view: View, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mv_assets.reports import show, wrong
+from mv_assets.reports import publication, show, wrong
 from mv_assets.reports.shown import ByView, Line
 from mv_assets.run.refresher import Report
 from mv_assets.run.result import Result
 from mv_assets.state.model import Outcome
 from mv_assets.views.view import View
+
+if TYPE_CHECKING:
+    from mv_assets.publish.publisher import PublishedView
 
 _STYLES = {Outcome.FAILED: "bold red", Outcome.COMMITTED: "green", Outcome.COMMITTED_STALE: "yellow"}
 
@@ -26,21 +29,27 @@ class Refreshed(ByView[Report]):
     asked: tuple[str, ...]
     # By view, through when it is complete now.
     watermarks: Mapping[str, str]
+    published: tuple[PublishedView, ...] = ()
 
     def parts(self) -> dict[str, Report]:
         return {report.view.name: report for report in self.reports}
 
     @property
     def is_wrong(self) -> bool:
-        return any(report.wrong for report in self.reports)
+        unpublished = any(each.error is not None for each in self.published)
+        return unpublished or any(report.wrong for report in self.reports)
 
     def as_json(self) -> dict[str, Any]:
-        return {"views": [_json(report) for report in self.reports]}
+        return {
+            "views": [_json(report) for report in self.reports],
+            "published": publication.as_json(self.published),
+        }
 
     def lines(self, out: Console) -> Iterator[Line]:
         for report in self.reports:
             if report.view.name in self.asked or report.results or report.wrong:
                 yield from _lines(out, report, self.watermarks.get(report.view.name))
+        yield from publication.errors(out, self.published)
 
 
 def _json(report: Report) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 
 from mv_assets.buckets import duration, iso
-from mv_assets.reports import show, wrong
+from mv_assets.reports import publication, show, wrong
 from mv_assets.reports.shown import ByView, Line
 from mv_assets.state import health, rules
 from mv_assets.state.health import Wrong
-from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.model import PartitionRow, Publication, Snapshot, State
 from mv_assets.views.view import View
 
 _MOST_FAILURES = 5
@@ -28,6 +28,9 @@ class ViewStatus:
     wrong: Wrong = field(default_factory=Wrong)
     # Buckets that are being computed, and since when.
     computing: Mapping[int, int] = field(default_factory=dict)
+    # Whether it is to be published; and where it is, with what readers see.
+    publishes: bool = False
+    publications: tuple[Publication, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -79,6 +82,10 @@ def _lines(out: Console, each: ViewStatus, snapshot: Snapshot, now: int) -> Iter
         count, since = show.count(len(each.computing), "bucket"), min(each.computing.values())
         span = header.buckets.span([min(each.computing), max(each.computing)])
         yield f"  [cyan]computing {count}[/] ({span}) for {duration(now - since)}"
+    for known in each.publications:
+        yield f"  {publication.line(known, header.version)}"
+    if each.publishes and not each.publications:
+        yield f"  not published yet; `mv-assets publish {view.name}` does it"
     if found.fenced is None and header.definition != view.definition:
         mine, theirs = view.definition, header.definition
         yield f"  [yellow]the project declares definition {mine}, the state has {theirs}: see `plan`[/]"
@@ -113,6 +120,11 @@ def _json(found: ViewStatus, now: int) -> dict[str, Any]:
         "computing": [
             {"bucket": view.buckets.key(bucket), "since": iso(since)}
             for bucket, since in found.computing.items()
+        ],
+        "published": [
+            publication.of(each)
+            | {"behind": publication.behind(each, 0 if snapshot is None else snapshot.header.version)}
+            for each in found.publications
         ],
         "buckets": [],
     }

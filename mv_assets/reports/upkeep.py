@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mv_assets.reports import show
+from mv_assets.errors import MvError
+from mv_assets.reports import publication, show
 from mv_assets.reports.shown import ByView, Line, Shown
 from mv_assets.views.view import View
 
 if TYPE_CHECKING:
     from mv_assets.maintain.garbage import GcReport
+    from mv_assets.publish.publisher import PublishedView
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -22,11 +24,21 @@ class Marked(Shown):
 
     view: View
     buckets: tuple[int, ...]
+    published: tuple[PublishedView, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(each.error is not None for each in self.published)
 
     def as_json(self) -> dict[str, Any]:
-        return {"view": self.view.name, "marked": [self.view.buckets.key(start) for start in self.buckets]}
+        return {
+            "view": self.view.name,
+            "marked": [self.view.buckets.key(start) for start in self.buckets],
+            "published": publication.as_json(self.published),
+        }
 
-    def lines(self, out: Console) -> Iterator[Line]:  # noqa: ARG002 - as long as it is
+    def lines(self, out: Console) -> Iterator[Line]:
+        yield from publication.errors(out, self.published)
         if self.buckets:
             where = self.view.buckets.span(self.buckets)
             yield f"marked {show.count(len(self.buckets), 'bucket')} of {self.view.name}: {where}"
@@ -40,12 +52,22 @@ class Adopted(Shown):
 
     view: str
     definition: str
+    published: tuple[PublishedView, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(each.error is not None for each in self.published)
 
     def as_json(self) -> dict[str, Any]:
-        return {"view": self.view, "definition": self.definition}
+        return {
+            "view": self.view,
+            "definition": self.definition,
+            "published": publication.as_json(self.published),
+        }
 
-    def lines(self, out: Console) -> Iterator[Line]:  # noqa: ARG002 - as above
+    def lines(self, out: Console) -> Iterator[Line]:
         yield f"{self.view} is defined as {self.definition}"
+        yield from publication.errors(out, self.published)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,16 +76,22 @@ class GarbageCollected(ByView["GcReport"]):
 
     reports: tuple[GcReport, ...]
     dry_run: bool
+    published: tuple[PublishedView, ...] = ()
 
     def parts(self) -> dict[str, GcReport]:
         return {report.view: report for report in self.reports}
 
     @property
     def is_wrong(self) -> bool:
-        return any(report.errors for report in self.reports)
+        unpublished = any(each.error is not None for each in self.published)
+        return unpublished or any(report.errors for report in self.reports)
 
     def as_json(self) -> dict[str, Any]:
-        return {"dry_run": self.dry_run, "views": [_collected(report) for report in self.reports]}
+        return {
+            "dry_run": self.dry_run,
+            "views": [_collected(report) for report in self.reports],
+            "published": publication.as_json(self.published),
+        }
 
     def lines(self, out: Console) -> Iterator[Line]:
         for report in self.reports:
@@ -71,6 +99,7 @@ class GarbageCollected(ByView["GcReport"]):
                 yield f"[bold]{report.view}[/]  {line}"
         if not any(report.deleted or report.compacted or report.forgotten for report in self.reports):
             yield "nothing to delete"
+        yield from publication.errors(out, self.published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +110,13 @@ class DroppedView:
     buckets: int
     gone: GcReport
     left: GcReport
+    # Why its published tables are still there.
+    unwithdrawn: MvError | None = None
 
     @property
     def errors(self) -> list[str]:
-        return [str(error) for error in (*self.gone.errors, *self.left.errors)]
+        withdrawn = () if self.unwithdrawn is None else (self.unwithdrawn,)
+        return [str(error) for error in (*withdrawn, *self.gone.errors, *self.left.errors)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

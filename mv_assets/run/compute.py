@@ -117,8 +117,12 @@ class Computation:
         names: TemporaryNames,
         stored: Stored | None = None,
         storage: Storage | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
         self._spark = spark
+        # Whether buckets are kept apart: no more than one file for each of them, if it is not large.
+        self._apart = apart
         self._view = view
         self._tables = tuple(tables)
         self._dimensions = tuple(dimensions)
@@ -180,7 +184,7 @@ class Computation:
                 rows = self._merged(alike.schemas, buckets, stored, view.merging)
             else:
                 rows = self.rows(alike.schemas, buckets)
-            if view.by_bucket or not view.body.aggregates:
+            if view.by_bucket or not view.body.aggregates or (self._apart and len(buckets) > 1):
                 # As many files as the rows need, not as many as were read; aggregates are dealt out already.
                 rows = rows.hint("rebalance", BUCKET)
             if len(buckets) > 1:

@@ -80,8 +80,10 @@ class Sources:
                 ]
                 stored = None if own is None else self._merged(spark, view_inputs, own, merging or {})
                 dimensions = self._dimensions(spark, view_inputs, by_arrow=by_arrow)
+                # A published file is copied whenever one of its buckets is replaced: each has few of them.
+                apart = self.catalog.target(view.name) is not None
                 computation = Computation(
-                    spark, view, tables, dimensions, names, stored, self.warehouse.storage
+                    spark, view, tables, dimensions, names, stored, self.warehouse.storage, apart=apart
                 )
             yield computation
 

@@ -69,6 +69,22 @@ class Warehouse:
                 raise WarehouseUnusable(self.root, f"{name!r} names no folder in it; who changed the state?")
         return f"{self.root.rstrip('/')}/{view}/{generation}"
 
+    def uri(self, path: str) -> str:
+        """A file by its path in the warehouse, as other tools are told.
+
+        Raises:
+            WarehouseUnusable: they would take it for another one.
+
+        """
+        root = self.root.rstrip("/")
+        uri = f"{root}/{path}" if "://" in root else f"file://{Path(root).absolute()}/{path}"
+        if any(sign in uri for sign in "?#%"):
+            why = (
+                "a path with ?, # or % means another one to other tools; move the warehouse to publish views"
+            )
+            raise WarehouseUnusable(self.root, why)
+        return uri
+
     def open(self, path: str) -> pa.NativeFile:
         """A file by its path in the warehouse."""
         filesystem, root = self.filesystem
@@ -89,7 +105,7 @@ class Warehouse:
                 with self.open(path) as opened:
                     rows = _rows(pq.ParquetFile(opened))
                 count = rows.total()
-                found.files.append(DataFile(path, size, count))
+                found.files.append(DataFile(path, size, count, _named(rows)))
                 found.rows += rows
                 found.bytes += Counter({bucket: size * part // count for bucket, part in rows.items()})
         return found
@@ -213,6 +229,10 @@ def _fsync(path: str) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def _named(rows: Counter[int | None]) -> tuple[int, ...]:
+    return tuple(sorted(bucket for bucket in rows if bucket is not None))
 
 
 def _rows(file: pq.ParquetFile) -> Counter[int | None]:

@@ -21,6 +21,8 @@ from mv_assets.state.model import (
     Trouble,
 )
 
+OTHER_DEFINITION = "the view's definition changed"
+
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
@@ -51,6 +53,10 @@ class Wrong:
         """With an error that was met just now; it may have been noted as a trouble as well."""
         known = tuple(each for each in self.troubles if error is None or each.what != str(error))
         return replace(self, error=error, troubles=known)
+
+    def without(self, doing: Doing) -> Wrong:
+        """Without what kept others from doing something, for who does it."""
+        return replace(self, troubles=tuple(each for each in self.troubles if each.doing is not doing))
 
     def of_view(self) -> list[str]:
         """What is wrong with the view as a whole."""
@@ -126,7 +132,7 @@ def stale(snapshot: Snapshot) -> dict[int, str]:
 
 def stale_reason(row: PartitionRow) -> str:
     """Why a row is STALE; one that nobody marked is so by its definition."""
-    return row.reason or "the view's definition changed"
+    return row.reason or OTHER_DEFINITION
 
 
 def failures(snapshot: Snapshot) -> dict[int, str]:
@@ -148,7 +154,8 @@ def stall(snapshot: Snapshot, buffer: int, longest: int, now: int) -> str | None
     header, oldest_waiting = snapshot.header, None if snapshot.look is None else snapshot.look.oldest_waiting
     if (
         oldest_waiting is None
-        or snapshot.troubles
+        # What keeps it from being computed is said; that others don't see it yet is something else.
+        or any(trouble.doing is not Doing.PUBLISH for trouble in snapshot.troubles)
         or condition(snapshot, oldest_waiting.bucket) in ("failed", "frozen", State.VALID.value)
     ):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.errors import Sealed
@@ -337,11 +338,15 @@ class SecondLook:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a generation, by its path in the warehouse."""
+    """A file of a generation, by its path in the warehouse.
+
+    `buckets` are those that it has rows of, in order; None where that was not noted.
+    """
 
     path: str
     bytes: int
     rows: int
+    buckets: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,15 +410,59 @@ class Doing(StrEnum):
 
     LOOK = "look"
     WORK = "work"
+    PUBLISH = "publish"
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps a view from being looked at or computed, and since when."""
+    """What keeps a view from being looked at, computed or published, and since when."""
 
     doing: Doing
     since: int
     what: str
+
+
+class StoredRow(NamedTuple):
+    """As much of a bucket's row as tells what is stored of it: reading a whole map of these is cheap."""
+
+    bucket: int
+    state: State
+    generation: str | None
+    rows: int
+    bytes: int
+    refreshed_at: int | None
+    reason: str | None
+    # That of its data; None without any.
+    definition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What others see of a view at one target: a table that shows the map as it was at `version`.
+
+    Readers may hold any of its snapshots from `oldest` on, so gc keeps what the map named since then. All
+    else is None before the first one is known to be there.
+    """
+
+    view: str
+    target: str
+    oldest: int
+    version: int | None = None
+    # The map's version up to which nothing changed that the table would show.
+    seen: int | None = None
+    # The table's name for readers, its snapshot, and where it is.
+    table: str | None = None
+    snapshot: str | None = None
+    location: str | None = None
+    # Names all that the table shows.
+    digest: str | None = None
+    at: int | None = None
+    # What somebody else had written into the table, and the last publication replaced.
+    replaced: str | None = None
+    # Where the target itself does not say since when something is no longer shown: all before this version
+    # is not, since that time.
+    passed: int | None = None
+    passed_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

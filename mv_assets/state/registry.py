@@ -58,11 +58,11 @@ class Registry:
 
         def once() -> list[Generation]:
             with self._store.write(view) as tx:
-                header, now = tx.known_header(), tx.now()
+                tx.known_header()
+                now = tx.now()
                 # In this order: a lease that is renewed meanwhile is waited for, and then seen.
                 tx.end_leases(now)
-                oldest = min((lease.version for lease in tx.leases()), default=header.version)
-                tx.doom(now - self._lifetime_ms, oldest)
+                tx.doom(now - self._lifetime_ms, tx.oldest_reader(now))
                 return tx.generations(GenerationState.DOOMED)
 
         return self._retry.run(self._retry.critical, view, "gc", once)
@@ -72,9 +72,8 @@ class Registry:
 
         def once() -> list[Generation]:
             with self._store.read(view) as reader:
-                header, now = reader.known_header(), reader.now()
-                live = [lease.version for lease in reader.leases() if lease.expires_at > now]
-                return reader.garbage(now - self._lifetime_ms, min(live, default=header.version))
+                now = reader.now()
+                return reader.garbage(now - self._lifetime_ms, reader.oldest_reader(now))
 
         return self._retry.run(self._retry.critical, view, "read", once)
 

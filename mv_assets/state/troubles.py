@@ -1,4 +1,4 @@
-"""What keeps a view from being looked at or computed, and is no bucket's fault; until it goes well again."""
+"""What keeps a view from being looked at, computed or published, until it goes well again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Troubles:
         self._clock = clock
 
     def note(self, doing: Doing, errors: Mapping[str, MvError | None]) -> None:
-        """What it came to, by view, to look or to work; None if it went well. Writes only changes."""
+        """What it came to, by view, to do something; None if it went well. Writes only changes."""
         self.note_all({doing: errors})
 
     def note_all(self, all_errors: Mapping[Doing, Mapping[str, MvError | None]]) -> None:
-        """The same of both."""
+        """The same of several."""
         with suppress(StateError):
             known = self._known()
             for doing, errors in all_errors.items():

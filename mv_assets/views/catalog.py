@@ -8,7 +8,16 @@ from graphlib import CycleError
 from pathlib import Path
 from typing import Any
 
-from mv_assets.config import DeclaredProject, Draft, Function, MaterializedView, Table, in_order, read
+from mv_assets.config import (
+    DeclaredProject,
+    Draft,
+    Function,
+    MaterializedView,
+    Table,
+    Target,
+    in_order,
+    read,
+)
 from mv_assets.config.errors import Mistake
 from mv_assets.spark_sql.functions import not_to_declare
 from mv_assets.spark_sql.scope import Source
@@ -38,6 +47,13 @@ class Catalog:
         if name not in self.views:
             raise NotDeclared(name, list(self.views))
         return self.views[name]
+
+    def target(self, name: str) -> Target | None:
+        """Where a view is published; None if nowhere. One that is not declared is where the others are."""
+        declared = self.views[name].declared.publish if name in self.views else None
+        if declared is False:
+            return None
+        return self.project.publish if declared is None else declared
 
     def root(self, name: str) -> str:
         """The table that a view comes from, directly or through others; a table's is itself."""

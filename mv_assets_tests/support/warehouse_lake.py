@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
+from mv_assets.config import MaterializedView
 from mv_assets.maintain.garbage import Garbage, GcReport
 from mv_assets.plan import planner
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.warehouse import Warehouse, new_generation
 from mv_assets.state.model import Attempt, Generation, PartitionRow
+from mv_assets.state.store import Store
 from mv_assets_tests.support.duckdb_engine import DuckDbEngine, DuckDbProject
-from mv_assets_tests.support.lake import day
+from mv_assets_tests.support.harness import Clock
+from mv_assets_tests.support.lake import day, view
 from mv_assets_tests.support.spark_lake import SparkLake
 from mv_assets_tests.unit.state.faults import Dump, dump
 
 GRACE = 60_000
+T = TypeVar("T", bound="WarehouseLake")
 
 
 @dataclass
@@ -129,3 +134,20 @@ class DuckDbLake(WarehouseLake):
         return DuckDbProject(
             self.catalog, self.tables, self.store, self.manager, engine, self.warehouse, self.clock
         )
+
+
+@contextmanager
+def clocked_lakes(folder: Path, url: str, kind: type[T], **settings: Any) -> Iterator[Callable[..., T]]:
+    """Lakes with a clock that moves when a test says so; what they call VALID is right at the end."""
+    clock = Clock(time.time_ns() // 1_000_000 + 3_600_000)
+    opened, made = Store(url, now=clock), list[T]()
+
+    def make(*views: MaterializedView, **options: Any) -> T:
+        made.append(kind(folder / "lake", opened, views or [view()], clock=clock, **settings, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.watch().round(whole=True)
+        each.check(complete=False)
+    opened.close()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-RUN = "pip install --disable-pip-version-check --editable ."
-TOOLS = f"{RUN[:-1]}'.[postgres,delta,iceberg,dev]'"
+INSTALL = "pip install --disable-pip-version-check --editable"
+RUN = f"{INSTALL} '.[demo]'"
+TOOLS = f"{INSTALL} '.[postgres,delta,iceberg,dev]'"
 
 
 @pytest.fixture

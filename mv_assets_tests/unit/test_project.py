@@ -99,7 +99,7 @@ def test_what_was_never_refreshed_says_what_to_do(project: Project) -> None:
     assert [work.operation.value for work in plans["hourly"].plan.work] == ["APPEND"]
     assert "2 buckets" in repr(plans)
     assert re.search(r"<pre.*APPEND.*</pre>", plans._repr_html_(), re.DOTALL)
-    assert project.gc().as_json() == {"dry_run": False, "views": []}
+    assert project.gc().as_json() == {"dry_run": False, "views": [], "published": []}
     with pytest.raises(UnknownView):
         project.adopt("hourly")
 

@@ -9,7 +9,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 CHECKOUT = Path(__file__).parents[2]
-TOOLS = ("dev", "docs")
+# Of these, none is asked for by who uses it; the last is of others here.
+TOOLS = ("dev", "docs", "demo")
 
 
 def declared() -> dict[str, Requirement]:

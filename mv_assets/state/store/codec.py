@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mv_assets.errors import StateError
@@ -23,8 +24,10 @@ from mv_assets.state.model import (
     OldestWaiting,
     Operation,
     PartitionRow,
+    Publication,
     Segment,
     State,
+    StoredRow,
     Trouble,
 )
 
@@ -101,6 +104,13 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
     }
 
 
+def stored_row(record: Sequence[Any]) -> StoredRow:
+    """Of what it was computed from only the definition, which stands alone in quotes before all else."""
+    bucket, state, generation, rows, size, refreshed_at, reason, text = record
+    definition = None if text is None else text.split('"', 2)[1]
+    return StoredRow(bucket, State(state), generation, rows, size, refreshed_at, reason, definition)
+
+
 def inputs(text: str | None) -> Inputs | None:
     if text is None:
         return None
@@ -145,14 +155,14 @@ def generation(record: Record) -> Generation:
     )
 
 
-def _data_file(view: str, path: str, size: int, rows: int) -> DataFile:
+def _data_file(view: str, path: str, size: int, rows: int, buckets: Iterable[int] | None = None) -> DataFile:
     # Whoever can write the database must not thereby have other files read as a view's.
     if path.startswith("/") or ".." in path.split("/"):
         raise StateError(
             f"view {view!r} names the file {path!r}, which is outside of the warehouse; somebody has changed "
             "the state database, restore it from a backup"
         )
-    return DataFile(path, size, rows)
+    return DataFile(path, size, rows, None if buckets is None else tuple(buckets))
 
 
 def generation_columns(value: Generation) -> dict[str, Any]:
@@ -167,7 +177,12 @@ def generation_columns(value: Generation) -> dict[str, Any]:
 
 
 def files_text(values: Iterable[DataFile]) -> str:
-    return _json([[file.path, file.bytes, file.rows] for file in values])
+    return _json([_data_file_fields(file) for file in values])
+
+
+def _data_file_fields(file: DataFile) -> list[Any]:
+    fields = [file.path, file.bytes, file.rows]
+    return fields if file.buckets is None else [*fields, file.buckets]
 
 
 def attempt(record: Record) -> AttemptRecord:
@@ -229,6 +244,14 @@ def trouble(record: Record) -> Trouble:
 
 def trouble_columns(value: Trouble) -> dict[str, Any]:
     return {"doing": value.doing.value, "since": value.since, "what": _text(value.what)}
+
+
+def publication(record: Record) -> Publication:
+    return Publication(**record)
+
+
+def publication_columns(value: Publication) -> dict[str, Any]:
+    return asdict(value) | {"replaced": _text(value.replaced)}
 
 
 def event(record: Record) -> Event:

@@ -29,8 +29,10 @@ from mv_assets.state.model import (
     Lease,
     LookRecord,
     PartitionRow,
+    Publication,
     Segment,
     Snapshot,
+    StoredRow,
     Trouble,
 )
 from mv_assets.state.store import codec, schema
@@ -56,6 +58,12 @@ _RUN = (
     .where(at_view(_partition), _partition.c.bucket >= bindparam("from_bucket"))
     .order_by(_partition.c.bucket)
     .limit(bindparam("length"))
+)
+_STORED = (
+    select(*(_partition.c[name] for name in ("bucket", "state", "generation", "rows", "bytes")))
+    .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.inputs)
+    .where(at_view(_partition))
+    .order_by(_partition.c.bucket)
 )
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
@@ -112,6 +120,11 @@ class MapReader:
     def rows_between(self, start: int | None = None, end: int | None = None) -> Iterator[PartitionRow]:
         """Rows in order of their buckets."""
         return self._between(_ALL_ROWS, start, end)
+
+    def stored_rows(self) -> list[StoredRow]:
+        """What is stored of each bucket, in order."""
+        found = self._connection.execute(_STORED, {"at_view": self.view})
+        return [codec.stored_row(record) for record in found]
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
@@ -216,6 +229,17 @@ class MapReader:
     def leases(self) -> list[Lease]:
         table = schema.lease
         return [Lease(**record) for record in self._all(select(table).where(table.c.view == self.view))]
+
+    def publications(self) -> list[Publication]:
+        table = schema.publication
+        wanted = select(table).where(table.c.view == self.view).order_by(table.c.target)
+        return [codec.publication(record) for record in self._all(wanted)]
+
+    def oldest_reader(self, now: int) -> int:
+        """The version from which on the map is still read: by leases, by readers of what was published."""
+        leases = [lease.version for lease in self.leases() if lease.expires_at > now]
+        published = [publication.oldest for publication in self.publications()]
+        return min([*leases, *published], default=self.known_header().version)
 
     def _between(self, wanted: Select[Any], start: int | None, end: int | None) -> Iterator[PartitionRow]:
         return (codec.row(record) for record in self._all(self._part(wanted, start, end)))

@@ -1,4 +1,4 @@
-"""The writing half of a view's map. Only the manager, the registry, the leases and the troubles hold one."""
+"""The writing half of a view's map. Only the manager, and what stands beside the map, hold one."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from mv_assets.state.model import (
     Lease,
     LookRecord,
     PartitionRow,
+    Publication,
     Segment,
     Trouble,
 )
@@ -158,7 +159,7 @@ _END_LEASES = delete(schema.lease).where(at_view(schema.lease), schema.lease.c.e
 
 
 class MapWriter(MapReader):
-    """The writing half. Only the manager, the registry, the leases and the troubles hold one."""
+    """The writing half. Only the manager, and what stands beside the map, hold one."""
 
     def __init__(self, connection: Connection, view: str, now: Callable[[], int], *, lock: bool) -> None:
         super().__init__(connection, view, now)
@@ -316,6 +317,15 @@ class MapWriter(MapReader):
         """Doom what no row names, no heartbeat keeps and no reader that old can see."""
         at = {"at_view": self.view, "silent_since": silent_since, "oldest_reader": oldest_reader}
         self._run(_DOOM, at)
+
+    def put_publication(self, publication: Publication) -> None:
+        """Remember what is published at a target, in place of what was known of it."""
+        self.end_publication(publication.target)
+        self._insert(schema.publication, [codec.publication_columns(publication)])
+
+    def end_publication(self, target: str) -> None:
+        table = schema.publication
+        self._connection.execute(delete(table).where(table.c.view == self.view, table.c.target == target))
 
     def put_lease(self, lease: Lease) -> None:
         """Insert the lease, or prolong it where an earlier try had landed unheard."""

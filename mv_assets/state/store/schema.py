@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 7
+VERSION = 8
 
 _metadata = MetaData()
 
@@ -155,6 +155,25 @@ trouble = Table(
     Column("what", Text, nullable=False),
 )
 
+publication = Table(
+    "mv_publication",
+    _metadata,
+    Column("view", String, primary_key=True),
+    Column("target", String, primary_key=True),
+    # Snapshots from this version of the map on may still be read: gc keeps what they name.
+    Column("oldest", BigInteger, nullable=False),
+    Column("version", BigInteger),
+    Column("seen", BigInteger),
+    Column("table", Text),
+    Column("snapshot", String),
+    Column("location", Text),
+    Column("digest", String),
+    Column("at", BigInteger),
+    Column("replaced", Text),
+    Column("passed", BigInteger),
+    Column("passed_at", BigInteger),
+)
+
 inventory = Table(
     "mv_inventory",
     _metadata,
@@ -231,6 +250,11 @@ def _remembered_metadata(connection: Connection) -> None:
         table.create(connection, checkfirst=True)
 
 
+def _publications(connection: Connection) -> None:
+    """Views may be published; none is yet."""
+    publication.create(connection, checkfirst=True)
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -244,6 +268,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     5: _closed_buckets,
     6: _which_ends_first,
     7: _remembered_metadata,
+    8: _publications,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

@@ -12,7 +12,7 @@ from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, bindparam, se
 
 from mv_assets.config import StateDatabase
 from mv_assets.state.errors import UnknownView
-from mv_assets.state.model import DataFile, Event, MapSummary, Segment, Snapshot
+from mv_assets.state.model import DataFile, Event, Header, MapSummary, Segment, Snapshot, StoredRow
 from mv_assets.state.store import codec, schema
 from mv_assets.state.store.database import Database
 from mv_assets.state.store.map_reader import MapReader, chunks
@@ -137,6 +137,15 @@ class Store:
             return Snapshot(header, rows, reader.attempts(), reader.look(), reader.troubles())
 
         return self._ask(view, question)
+
+    def stored(self, view: str) -> tuple[Header, list[StoredRow]]:
+        """What is stored of a view, at one version.
+
+        Raises:
+            UnknownView: nobody declared it.
+
+        """
+        return self._ask(view, lambda reader: (reader.known_header(), reader.stored_rows()))
 
     def summaries(self, views: Iterable[str]) -> dict[str, MapSummary]:
         """What tells whether anything is to be done about views, without reading their maps.

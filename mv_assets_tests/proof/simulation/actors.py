@@ -7,20 +7,24 @@ from dataclasses import replace
 from itertools import combinations
 
 from mv_assets.errors import Refused
+from mv_assets.publish.target import is_newer
 from mv_assets.state import rules
 from mv_assets.state.errors import Fenced, LeaseExpired, RowsMoved
-from mv_assets.state.model import Attempt, Copied, Planned, SecondLook
+from mv_assets.state.model import Attempt, Copied, Planned, Publication, SecondLook
 from mv_assets_tests.proof.simulation.invariants import check_outcomes, check_planned
 from mv_assets_tests.proof.simulation.world import (
     LIFETIME,
     VIEW,
+    Actor,
     Base,
     Collector,
     Content,
     Data,
     Engine,
     Looker,
+    Publisher,
     Reader,
+    Shown,
     World,
     Writer,
     named,
@@ -39,6 +43,8 @@ def steps(world: World) -> Steps:
             yield from looker_steps(world, index, actor)
         elif isinstance(actor, Collector):
             yield from collector_steps(world, index, actor)
+        elif isinstance(actor, Publisher):
+            yield from publisher_steps(world, index, actor)
         else:
             yield from reader_steps(world, index, actor)
     yield from base_changes(world)
@@ -282,6 +288,112 @@ def reader_steps(world: World, index: int, reader: Reader) -> Steps:
         yield "reader ends", world.with_actor(index, Reader(reader.reads), memory=engine.memory)
 
 
+TARGET = "table"
+
+
+def publisher_steps(world: World, index: int, publisher: Publisher) -> Steps:
+    """The publisher's next I/O point, on the map or on the target; each may be its last."""
+    follow = _PUBLISHER.get(publisher.at)
+    if follow is not None:
+        yield from ((f"publisher {index} {label}", after) for label, after in follow(world, index, publisher))
+
+
+def _pin(world: World, index: int, publisher: Publisher) -> Steps:
+    if publisher.times:
+        engine, name = Engine(world), f"publisher {index}"
+        lease = engine.leases.acquire(VIEW)
+        memory = engine.memory
+        others = {key: held for key, held in memory.leases.items() if key not in (lease.id, name)}
+        memory.leases = {name: replace(lease, id=name)} | others
+        after = replace(publisher, at="leased", lease=name, times=publisher.times - 1)
+        yield "takes a lease", world.with_actor(index, after, memory=memory)
+
+
+def derived(world: World, publisher: Publisher) -> Shown:  # noqa: ARG001 - a mutant asks the lease
+    """What is to be shown: the rows with current data, by the map at one version."""
+    snapshot = world.memory.snapshot()
+    rows = (
+        (row.bucket, row.content or 0, row.generation)
+        for row in snapshot.rows.values()
+        if row.generation is not None and rules.has_current_data(row, snapshot.header)
+    )
+    return snapshot.header.version, tuple(sorted(rows))
+
+
+def _derive(world: World, index: int, publisher: Publisher) -> Steps:
+    wanted = derived(world, publisher)
+    yield "reads the map", world.with_actor(index, replace(publisher, at="derived", wanted=wanted))
+
+
+def _retain(world: World, index: int, publisher: Publisher) -> Steps:
+    assert publisher.wanted is not None
+    engine = Engine(world)
+    engine.publications.retain(VIEW, TARGET, publisher.wanted[0])
+    yield "retains it", world.with_actor(index, replace(publisher, at="retained"), memory=engine.memory)
+
+
+def _ask(world: World, index: int, publisher: Publisher) -> Steps:
+    seen = world.target[-1] if world.target else None
+    yield "asks the table", world.with_actor(index, replace(publisher, at="asked", seen=seen))
+
+
+def show(world: World, index: int, publisher: Publisher) -> Steps:
+    assert publisher.wanted is not None
+    version, seen = publisher.wanted[0], publisher.seen
+    if not is_newer(None if seen is None else seen[0], version):
+        yield "finds it shown", world.with_actor(index, replace(publisher, at="shown"))
+    elif (world.target[-1] if world.target else None) != seen:
+        yield "loses the race", world.with_actor(index, replace(publisher, at="leased"))
+    else:
+        shown = (*world.target, publisher.wanted)
+        yield "shows it", world.with_actor(index, replace(publisher, at="shown"), target=shown)
+
+
+def _show(world: World, index: int, publisher: Publisher) -> Steps:
+    held = world.memory.leases.get(publisher.lease)
+    if held is None or held.expires_at <= world.clock:
+        # A lease is renewed by a thread of its own: who sleeps for that long is as good as dead.
+        yield "has lost its lease", world.with_actor(index, Publisher(publisher.times))
+        return
+    yield from show(world, index, publisher)
+
+
+def _record(world: World, index: int, publisher: Publisher) -> Steps:
+    assert publisher.wanted is not None
+    engine = Engine(world)
+    found = Publication(VIEW, TARGET, 0, version=publisher.wanted[0])
+    engine.publications.record(found)
+    held = world.memory.leases.get(publisher.lease)
+    if held is not None:
+        engine.leases.release(held)
+    yield "records it", world.with_actor(index, replace(publisher, at="recorded"), memory=engine.memory)
+
+
+def _expire(world: World, index: int, publisher: Publisher) -> Steps:
+    """The table forgets all but the newest."""
+    after = replace(publisher, at="expired", seen=world.target[-1] if world.target else None)
+    yield "lets old snapshots expire", world.with_actor(index, after, target=world.target[-1:])
+
+
+def _give_up(world: World, index: int, publisher: Publisher) -> Steps:
+    engine = Engine(world)
+    if publisher.seen is not None:
+        engine.publications.expire(VIEW, TARGET, publisher.seen[0])
+    yield "gives up the rest", world.with_actor(index, Publisher(publisher.times), memory=engine.memory)
+
+
+_PUBLISHER = {
+    "idle": _pin,
+    "leased": _derive,
+    "derived": _retain,
+    "retained": _ask,
+    "asked": _show,
+    "shown": _record,
+    "recorded": _expire,
+    "expired": _give_up,
+}
+
+
 def base_changes(world: World) -> Steps:
     """Files arrive, change in place, disappear and come back; so do a dimension and an upstream."""
     base = world.base
@@ -383,11 +495,13 @@ def crashes(world: World) -> Steps:
             continue
         if isinstance(actor, Writer):
             back = "down" if "declare" in world.budget else "idle"
-            after: Writer | Looker | Collector | Reader = Writer(actor.definition, actor.runs - 1, back)
+            after: Actor = Writer(actor.definition, actor.runs - 1, back)
         elif isinstance(actor, Looker):
             after = Looker(actor.looks - 1, actor.closes)
         elif isinstance(actor, Collector):
             after = Collector(actor.rounds)
+        elif isinstance(actor, Publisher):
+            after = Publisher(actor.times)
         else:
             after = Reader(actor.reads)
         yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from mv_assets.state import rules
 from mv_assets.state.model import (
@@ -24,7 +25,7 @@ class Violation(Exception):
 
 
 def check_state(world: World) -> None:
-    """Invariants 1, 2, 3 and 6."""
+    """Invariants 1, 2, 3, 6 and 9."""
     header = world.memory.header
     if header is None:
         return
@@ -40,9 +41,24 @@ def check_state(world: World) -> None:
         held = None if found is None or found.inputs is None else found.inputs.definition
         if header.start <= bucket < header.watermark and held != header.definition:
             raise Violation(f"3: bucket {bucket // DAY} is below W and was not committed")
+    _check_published(world)
     _check_rest(world)
     if header.closed is not None and world.clock < naive.closes_at(world, header.closed):
         raise Violation(f"3: bucket {header.closed // DAY - 1} was closed before its time")
+
+
+def _check_published(world: World) -> None:
+    """Invariant 9."""
+    for before, after in pairwise(world.target):
+        if after[0] <= before[0]:
+            raise Violation(f"9: version {after[0]} is shown after version {before[0]}")
+    for version, rows in world.target:
+        for bucket, content, generation in rows:
+            if content > version or (bucket, content) not in world.contents:
+                raise Violation(
+                    f"9: version {version} shows a commit of bucket {bucket // DAY} that it lacks"
+                )
+            _check_generation(world, generation, f"the published version {version}")
 
 
 def _check_rest(world: World) -> None:

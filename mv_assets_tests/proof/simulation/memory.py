@@ -22,6 +22,7 @@ from mv_assets.state.model import (
     Lease,
     LookRecord,
     PartitionRow,
+    Publication,
     Segment,
     Snapshot,
     Trouble,
@@ -44,6 +45,7 @@ class Memory:
     look: LookRecord | None = None
     generations: dict[str, Generation] = field(default_factory=dict)
     leases: dict[str, Lease] = field(default_factory=dict)
+    publications: dict[str, Publication] = field(default_factory=dict)
     _versions: list[int] | None = None
     _key: int | None = None
 
@@ -57,6 +59,7 @@ class Memory:
             self.look,
             self.generations.copy(),
             self.leases.copy(),
+            self.publications.copy(),
         )
 
     def versions(self) -> list[int]:
@@ -69,6 +72,8 @@ class Memory:
                 found |= {row.token, row.content or 0, row.forced_at}
             found |= {generation.dead_since or 0 for generation in self.generations.values()}
             found |= {lease.version for lease in self.leases.values()}
+            for published in self.publications.values():
+                found |= {published.oldest, published.version or 0}
             if self.look is not None:
                 found.add(self.look.map_version)
             self._versions = sorted(found)
@@ -126,6 +131,10 @@ class Memory:
             ),
             tuple(
                 sorted((lease.id, rank[lease.version], lease.expires_at) for lease in self.leases.values())
+            ),
+            tuple(
+                (target, rank[published.oldest], rank[published.version or 0])
+                for target, published in sorted(self.publications.items())
             ),
         )
 
@@ -221,6 +230,15 @@ class MemoryMap(MapWriter):
 
     def leases(self) -> list[Lease]:
         return list(self.memory.leases.values())
+
+    def publications(self) -> list[Publication]:
+        return [found for _, found in sorted(self.memory.publications.items())]
+
+    def put_publication(self, publication: Publication) -> None:
+        self.memory.publications[publication.target] = publication
+
+    def end_publication(self, target: str) -> None:
+        self.memory.publications.pop(target, None)
 
     def put_header(self, before: Header | None, after: Header) -> None:
         if self.memory.header != before:

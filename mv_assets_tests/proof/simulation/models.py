@@ -16,6 +16,7 @@ from mv_assets_tests.proof.simulation.world import (
     Content,
     Engine,
     Looker,
+    Publisher,
     Reader,
     World,
     Writer,
@@ -147,6 +148,23 @@ MODELS: dict[str, tuple[Form, Form]] = {
         lambda: warm((*_writers(1), Looker(1), Collector(1), Reader(1)), {"change": 1, "expire": 2}),
         lambda: warm(
             (*_writers(2), Looker(2), Collector(2), Reader(1), Reader(1)), {"change": 2, "expire": 2}
+        ),
+    ),
+    "publishing and gc": (
+        lambda: warm((*_writers(1), Publisher(2), Collector(1)), {"force": 1, "expire": 1, "crash": 1}),
+        lambda: warm(
+            (*_writers(2), Publisher(2), Publisher(1), Collector(2)), {"force": 2, "expire": 2, "crash": 1}
+        ),
+    ),
+    "two publishers": (
+        lambda: warm((*_writers(1), Publisher(2), Publisher(1)), {"force": 1, "crash": 1}),
+        lambda: warm((*_writers(2), Publisher(2), Publisher(2)), {"force": 2, "expire": 1, "crash": 2}),
+    ),
+    "publishing and compaction": (
+        lambda: warm((Publisher(2), Collector(1)), {"repoint": 1, "expire": 1, "crash": 1}),
+        lambda: warm(
+            (*_writers(1), Publisher(2), Collector(2)),
+            {"force": 1, "repoint": 1, "expire": 2, "crash": 1},
         ),
     ),
     "compaction": (

@@ -28,11 +28,13 @@ from mv_assets.state.model import (
     Mark,
     Outcome,
     PartitionRow,
+    Publication,
     SecondLook,
     Segment,
     Snapshot,
     State,
 )
+from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.rules import commit, marks, watermark, work
 from mv_assets.state.store.map_writer import MapWriter
@@ -41,7 +43,7 @@ from mv_assets.tables.listing import Listing, replaced
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation import actors
 from mv_assets_tests.proof.simulation.memory import MemoryMap
-from mv_assets_tests.proof.simulation.world import Reader, World, Writer
+from mv_assets_tests.proof.simulation.world import Publisher, Reader, Shown, World, Writer
 from mv_assets_tests.support.memory_table import BASE
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -514,3 +516,62 @@ def _all_wait(patch: pytest.MonkeyPatch) -> None:
             return right(self, now)
 
     patch.setattr(ViewInputs, "ending", wrong)
+
+
+@mutant("publish before commit")
+def _published_early(patch: pytest.MonkeyPatch) -> None:
+    """What is staged is shown with the rest."""
+    right = actors.derived
+
+    def wrong(world: World, publisher: Publisher) -> Shown:
+        version, rows = right(world, publisher)
+        staged = [name for name, made in world.disk.items() if made and name not in {r[2] for r in rows}]
+        early = {b: (b, version + 1, name) for name in staged for b in world.disk[name]}
+        return version, tuple(sorted(({row[0]: row for row in rows} | early).values()))
+
+    patch.setattr(actors, "derived", wrong)
+
+
+@mutant("publish what is newer than the pinned version")
+def _published_newer(patch: pytest.MonkeyPatch) -> None:
+    """The version is the lease's, the rows are those of later."""
+    right = actors.derived
+
+    def wrong(world: World, publisher: Publisher) -> Shown:
+        _, rows = right(world, publisher)
+        lease = world.memory.leases.get(publisher.lease)
+        return 0 if lease is None else lease.version, rows
+
+    patch.setattr(actors, "derived", wrong)
+
+
+@mutant("published version going back")
+def _published_back(patch: pytest.MonkeyPatch) -> None:
+    """Who lost the race shows what it had, on top of what won."""
+    right = actors.show
+
+    def wrong(world: World, index: int, publisher: Publisher) -> actors.Steps:
+        for label, after in right(world, index, publisher):
+            if label == "loses the race":
+                assert publisher.wanted is not None
+                shown = replace(publisher, at="shown")
+                yield "shows it", world.with_actor(index, shown, target=(*world.target, publisher.wanted))
+            else:
+                yield label, after
+
+    patch.setattr(actors, "show", wrong)
+
+
+@mutant("gc that does not ask the publication")
+def _gc_does_not_ask(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryMap, "publications", lambda _self: [])
+
+
+@mutant("retained after it is shown")
+def _retained_late(patch: pytest.MonkeyPatch) -> None:
+    """The files of a snapshot are kept from when it is recorded."""
+
+    def wrong(_self: Publications, view: str, target: str, version: int) -> Publication:
+        return Publication(view, target, version)
+
+    patch.setattr(Publications, "retain", wrong)

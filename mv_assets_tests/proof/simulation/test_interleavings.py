@@ -24,6 +24,8 @@ _LARGE = dict.fromkeys(
         "drops and whole-view marks",
         "dimension and upstream",
         "two tables, freezing",
+        "publishing and gc",
+        "publishing and compaction",
     ),
     pytest.mark.slow,
 ) | dict.fromkeys(
@@ -33,6 +35,7 @@ _LARGE = dict.fromkeys(
         "two definitions",
         "three buckets and failures",
         "freezing and two writers",
+        "two publishers",
     ),
     pytest.mark.deep,
 )

@@ -50,6 +50,11 @@ CAUGHT_BY = {
     "W capped by the base alone": "two tables, one stalls",
     "W capped by the data, not by the window's end": "two tables, one stalls",
     "W waits for a table that is not waited for": "two tables, one is not waited for",
+    "publish before commit": "publishing and gc",
+    "publish what is newer than the pinned version": "publishing and gc",
+    "published version going back": "two publishers",
+    "gc that does not ask the publication": "publishing and gc",
+    "retained after it is shown": "publishing and gc",
 }
 CAUGHT_BY_A_CASE = {"exclusive end in overlap", "EMPTY = (0, 0)"}
 

@@ -23,6 +23,7 @@ from mv_assets.state.model import (
     Snapshot,
     Staged,
 )
+from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store.retry import Profile, Retry
 from mv_assets.tables.listing import ALWAYS, Listing, Pending, Rewrite
@@ -147,7 +148,21 @@ class Reader:
     pinned: tuple[str, ...] = ()
 
 
-Actor = Writer | Looker | Collector | Reader
+# A snapshot of the published table: the map's version, and by bucket which commit in which generation.
+Shown = tuple[int, tuple[tuple[int, int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    times: int
+    at: str = "idle"
+    lease: str = ""
+    wanted: Shown | None = None
+    # What the table showed last when it was asked.
+    seen: Shown | None = None
+
+
+Actor = Writer | Looker | Collector | Reader | Publisher
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -180,6 +195,8 @@ class World:
     closes: int | None = None
     # The file that may come late.
     late: tuple[str, int, int] = ("late", 0, DAY - 1)
+    # The snapshots of the published table that can be read, the newest last.
+    target: tuple[Shown, ...] = ()
     # What production code said of the same before, in any state of this search.
     memo: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -308,6 +325,7 @@ class World:
             self.forced,
             self.clock,
             self.memory.key(),
+            tuple(_shown_key(shown, self.memory) for shown in self.target),
             tuple(sorted((at[0], content) for at, content in self.contents.items() if at in held)),
         )
 
@@ -326,6 +344,9 @@ def _actor_key(actor: Actor, memory: Memory) -> Hashable:
             actor.listed,
             actor.look and _look_key(actor.look, memory),
         )
+    if isinstance(actor, Publisher):
+        held = (_shown_key(actor.wanted, memory), _shown_key(actor.seen, memory))
+        return (actor.times, actor.at, actor.lease, *held)
     if not isinstance(actor, Writer):
         return actor
     attempt = actor.attempt
@@ -341,6 +362,13 @@ def _actor_key(actor: Actor, memory: Memory) -> Hashable:
         tuple((bucket, memory.place(token or 0)) for bucket, token in actor.noted),
         actor.forced,
     )
+
+
+def _shown_key(shown: Shown | None, memory: Memory) -> Hashable:
+    if shown is None:
+        return None
+    version, rows = shown
+    return memory.place(version), tuple((bucket, name) for bucket, _, name in rows)
 
 
 def _inputs(attempt: Attempt) -> Hashable:
@@ -376,6 +404,7 @@ class Engine:
         self.manager = PartitionManager(self._store, clock=lambda: clock, retry=_ONCE)
         self.registry = Registry(self._store, lifetime_ms=LIFETIME, retry=_ONCE)
         self.leases = Leases(self._store, ttl_ms=LIFETIME, retry=_ONCE)
+        self.publications = Publications(self._store, retry=_ONCE)
 
     @property
     def memory(self) -> Memory:

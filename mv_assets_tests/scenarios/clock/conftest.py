@@ -8,8 +8,7 @@ import pytest
 
 from mv_assets.config import MaterializedView
 from mv_assets.tables.open import open_table
-from mv_assets_tests.support.warehouse_lake import DuckDbLake
-from mv_assets_tests.unit.conftest import clocked_lakes
+from mv_assets_tests.support.warehouse_lake import DuckDbLake, clocked_lakes
 
 
 @dataclass

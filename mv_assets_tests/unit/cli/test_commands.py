@@ -238,6 +238,7 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 "counts": {"VALID": 0, "STALE": 0},
                 **NOTHING_WRONG,
                 "computing": [],
+                "published": [],
                 "buckets": [],
             }
         ]
@@ -251,7 +252,7 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     (view,) = filled.json("status")["views"]
     assert list(view) == [
         *("name", "version", "watermark", "waits_for", "lag_seconds", "max_staleness_seconds", "counts"),
-        *(*NOTHING_WRONG, "computing", "buckets"),
+        *(*NOTHING_WRONG, "computing", "published", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",
@@ -1023,6 +1024,7 @@ def test_mark_of_one_bucket(filled: Lake) -> None:
     assert filled.json("mark", "daily", "--bucket", "2024-01-02") == {
         "view": "daily",
         "marked": ["2024-01-02"],
+        "published": [],
     }
     assert states(filled) == {"2024-01-01": "VALID", "2024-01-02": "STALE", "2024-01-03": "VALID"}
 
@@ -1102,7 +1104,7 @@ def test_mark_with_options_that_make_no_sense_is_refused_and_makes_no_state(
 
 def test_mark_of_a_view_without_buckets_says_so(lake: Lake) -> None:
     assert lake.said("mark", "daily") == "daily has no bucket to mark yet\n"
-    assert lake.json("mark", "daily") == {"view": "daily", "marked": []}
+    assert lake.json("mark", "daily") == {"view": "daily", "marked": [], "published": []}
 
 
 def test_mark_of_a_range_of_many_years(filled: Lake) -> None:

@@ -93,6 +93,7 @@ def test_gc_tells_programs_what_it_did(depot: Depot) -> None:
                 "errors": [],
             }
         ],
+        "published": [],
     }
 
 

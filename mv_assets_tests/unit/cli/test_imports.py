@@ -33,6 +33,7 @@ COMMANDS = {
     "explain daily 2024-01-01": ENGINES,
     "gc --dry-run": ENGINES,
     "gc": ENGINES,
+    "publish": ENGINES,
     "drop daily --yes": ENGINES,
 }
 

@@ -279,7 +279,7 @@ def test_bytes_that_are_no_text_are_refused(file: Path, content: bytes) -> None:
 @pytest.mark.parametrize("text", ["- a\n- b\n", "hello\n", "5\n", "[]\n", "2024-01-01\n"])
 def test_a_file_that_is_no_mapping_is_told_the_keys(file: Path, text: str) -> None:
     assert (
-        "a project has the keys state, storage, warehouse, spark, tables, functions and views"
+        "a project has the keys state, storage, warehouse, spark, publish, tables, functions and views"
         in only(file, text).what
     )
 
@@ -403,7 +403,12 @@ def test_no_depth_raises_anything_else(file: Path, depth: int, left: str, right:
     [
         ("warehose: x\n", 1, "warehose", "did you mean warehouse?"),
         ("\n\nviewz: []\n", 3, "viewz", "did you mean views?"),
-        ("zzz: 1\n", 1, "zzz", "there is state, storage, warehouse, spark, tables, functions, views"),
+        (
+            "zzz: 1\n",
+            1,
+            "zzz",
+            "there is state, storage, warehouse, spark, publish, tables, functions, views",
+        ),
         (table("path: x, time_colum: c"), 2, "tables.trips.time_colum", "did you mean time_column?"),
         (table("path: x, zzz: c"), 2, "tables.trips.zzz", "there is storage, name, time_column"),
         (view(bukcet="1d"), 11, "views.hourly.bukcet", "did you mean bucket?"),

@@ -10,7 +10,7 @@ from dagster._core.definitions.utils import DISALLOWED_NAMES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mv_assets import MaterializedView, ParquetTable, build_definitions
+from mv_assets import DeltaTarget, MaterializedView, ParquetTable, build_definitions
 from mv_assets.buckets import Buckets
 from mv_assets.config.reserved import _OF_JOBS, CHECKS, NAMES, is_owner
 from mv_assets.config.values import _start
@@ -30,7 +30,8 @@ def definitions() -> dg.Definitions:
         bucket="1d",
         start="2024-01-01",
     )
-    return build_definitions(tables=[table], views=[view], state="sqlite:///none/state.db")
+    shown = DeltaTarget()
+    return build_definitions(tables=[table], views=[view], state="sqlite:///none/state.db", publish=shown)
 
 
 def test_the_words_are_those_of_dagster() -> None:

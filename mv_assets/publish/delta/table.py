@@ -1,0 +1,190 @@
+"""One Delta table that shows a view's map: a commit for each version that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from mv_assets.buckets import iso
+from mv_assets.config import Storage
+from mv_assets.publish.contents import VERSION
+from mv_assets.publish.errors import NotPublished
+from mv_assets.publish.target import Shown
+from mv_assets.tables.files.locations import filesystem_at
+
+_LOG = "_delta_log"
+_OURS = "mv-assets."
+# The files of a view are gc's to delete: who vacuums the table deletes nothing.
+_FOR_EVER = "interval 3650 days"
+# A commit that lost must be derived anew: the library would put it on top of what won.
+_NO_RETRIES = 0
+_FEW_COMMITS = 20
+_HOUR = 3_600_000
+
+Commit = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files that a commit shows: those that come, and the paths of those that stay."""
+
+    added: Sequence[AddAction]
+    kept: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class PublishedTable:
+    """A table that is nobody's but ours to write; what is written there all the same is replaced."""
+
+    view: str
+    uri: str
+    keep: int
+    storage: Mapping[str, str]
+    # Whether its data files are its own.
+    owns_files: bool = False
+    # How its folder is reached, where the options alone don't say it.
+    reached: Storage | None = None
+    _table: DeltaTable | None = field(default=None, init=False)
+    _own: Commit | None = field(default=None, init=False)
+    _foreign: str | None = field(default=None, init=False)
+
+    def load(self) -> Shown | None:
+        """What it shows now; None if it is not there.
+
+        Raises:
+            NotPublished: a table of that name is not ours.
+
+        """
+        self._table = self._own = self._foreign = None
+        if not DeltaTable.is_deltatable(self.uri, dict(self.storage)):
+            return None
+        table = self._table = DeltaTable(self.uri, storage_options=dict(self.storage))
+        if table.metadata().description != _about(self.view):
+            why = "there is such a table already, which was not made for this view; drop or rename it there"
+            raise NotPublished(self.view, self.uri, why)
+        newest, self._own = _newest(table)
+        if self._own is None or self._own["version"] != newest["version"]:
+            self._foreign = _foreign(newest)
+        snapshot = None if self._own is None else str(self._own["version"])
+        return Shown(table.transaction_version(_app(self.view)), snapshot, self.uri, self._foreign)
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        return None if self._table is None else pa.schema(self._table.schema().to_arrow())
+
+    def paths(self) -> dict[str, int]:
+        """The files that are shown, with their sizes."""
+        if self._table is None:
+            return {}
+        actions = pa.table(self._table.get_add_actions())
+        return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+
+    def set_back(self) -> None:
+        """Show the last commit of ours again, in the place of somebody else's; nothing if it is shown."""
+        if self._table is not None and self._own is not None and self._foreign is not None:
+            properties = CommitProperties(_said(self._own), _NO_RETRIES)
+            self._table.restore(self._own["version"], commit_properties=properties)
+            self.load()
+
+    def commit(self, files: Files, schema: pa.Schema, summary: Mapping[str, str], at: int) -> Shown:
+        """One commit more, on top of what was loaded."""
+        written = Transaction(_app(self.view), int(summary[VERSION]), at)
+        properties = CommitProperties(dict(summary), _NO_RETRIES, [written])
+        if self._table is None:
+            self._create(files, schema, properties)
+        elif schema != self.schema and not files.kept:
+            self._write(self._table, list(files.added), "overwrite", schema, properties)
+        else:
+            self._replace(self._table, files, schema, properties, at)
+        shown = self.load()
+        assert shown is not None  # noqa: S101 - it was written just now
+        return shown
+
+    def tidy(self) -> None:
+        """Delete files of its own that nobody should read any more, now and then."""
+        if self._table is not None and self.owns_files and self._table.version() % _FEW_COMMITS == 0:
+            hours = 2 * self.keep // _HOUR + 1
+            self._table.vacuum(hours, dry_run=False, enforce_retention_duration=False)
+
+    def withdraw(self) -> None:
+        if self.load() is None:
+            return
+        found, root = filesystem_at(self.uri, self.reached)
+        place = root.rstrip("/")
+        found.delete_dir(place if self.owns_files else f"{place}/{_LOG}")
+
+    def _create(self, files: Files, schema: pa.Schema, properties: CommitProperties) -> None:
+        create_table_with_add_actions(
+            self.uri,
+            Schema.from_arrow(schema),
+            list(files.added),
+            name=self.uri.rstrip("/").rpartition("/")[2],
+            description=_about(self.view),
+            configuration={
+                "delta.logRetentionDuration": f"interval {2 * self.keep} milliseconds",
+                "delta.deletedFileRetentionDuration": _FOR_EVER,
+            },
+            storage_options=dict(self.storage),
+            commit_properties=properties,
+        )
+
+    def _replace(
+        self, table: DeltaTable, files: Files, schema: pa.Schema, properties: CommitProperties, at: int
+    ) -> None:
+        there = self.paths()
+        known = {part.name for part in self.schema or ()}
+        new = [part for part in schema if part.name not in known]
+        if new:
+            # Null in the files that stay: a commit of its own, which shows the same rows as before.
+            fields = Schema.from_arrow(pa.schema(new)).fields
+            said = _said(self._own or {})
+            table.alter.add_columns(fields, commit_properties=CommitProperties(said, _NO_RETRIES))
+        gone = [
+            RemoveAction(path, data_change=True, deletion_timestamp=at, size=size)
+            for path, size in there.items()
+            if path not in files.kept
+        ]
+        self._write(table, [*files.added, *gone], "append", schema, properties)
+
+    def _write(
+        self,
+        table: DeltaTable,
+        actions: list[AddAction | RemoveAction],
+        mode: str,
+        schema: pa.Schema,
+        properties: CommitProperties,
+    ) -> None:
+        table.create_write_transaction(actions, mode, Schema.from_arrow(schema), commit_properties=properties)
+
+
+def _newest(table: DeltaTable) -> tuple[Commit, Commit | None]:
+    """The newest commit, and the newest of ours."""
+    for most in (_FEW_COMMITS, None):
+        commits = table.history(most)
+        own = next((commit for commit in commits if VERSION in commit), None)
+        if own is not None:
+            break
+    return commits[0], own
+
+
+def _foreign(commit: Commit) -> str:
+    when = iso(int(commit.get("timestamp", 0)))
+    return f"commit {commit['version']} of {when} ({commit.get('operation', '?')}) is somebody else's"
+
+
+def _said(commit: Commit) -> dict[str, Any]:
+    return {key: value for key, value in commit.items() if key.startswith(_OURS)}
+
+
+def _about(view: str) -> str:
+    """What a table of ours says of itself: other properties than Delta's own are not for everybody."""
+    return f"view {view}, published by mv-assets"
+
+
+def _app(view: str) -> str:
+    return f"mv-assets {view}"

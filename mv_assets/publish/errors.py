@@ -1,0 +1,42 @@
+"""What keeps a view from being published."""
+
+from __future__ import annotations
+
+from mv_assets.errors import MvError
+from mv_assets.text import printable
+
+
+class NotPublished(MvError):
+    """A target can't be written, or can't show the view."""
+
+    code = "not-published"
+
+    def __init__(self, view: str, where: str, why: str) -> None:
+        super().__init__(f"view {view!r} is not published to {where}: {printable(why)}")
+        self.about = where
+
+
+class Unaccounted(MvError):
+    """The files of a view do not hold the rows that its map says they do."""
+
+    code = "unaccounted"
+
+    def __init__(self, view: str, held: int, recorded: int) -> None:
+        super().__init__(
+            f"view {view!r} is not published: its files hold {held} rows, recorded are {recorded}; "
+            f"find what is damaged with `mv-assets audit {view} --all`"
+        )
+        self.about = view
+
+
+class StillCopying(MvError):
+    """There is more to copy before a view can be published than the time for it; what is done is done."""
+
+    code = "still-copying"
+
+    def __init__(self, view: str) -> None:
+        super().__init__(f"copying rows of view {view!r} to files of their own; it goes on from there")
+
+
+class Lost(Exception):
+    """Somebody else committed to the target meanwhile: derive anew."""

@@ -1,0 +1,258 @@
+"""One table of an Iceberg catalog that shows a view's map: a snapshot for each version that is shown."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.types import StructType
+
+from mv_assets.buckets import iso
+from mv_assets.publish.contents import VERSION, VIEW
+from mv_assets.publish.errors import NotPublished
+from mv_assets.publish.iceberg import changes
+from mv_assets.publish.iceberg.catalog import Overwrite, table_of
+from mv_assets.publish.iceberg.leftovers import remove
+from mv_assets.publish.iceberg.schemas import mapping_of, numbered
+from mv_assets.publish.iceberg.snapshots import Known, expired, known
+from mv_assets.publish.target import Shown
+
+_MAPPING = "schema.name-mapping.default"
+# A commit that lost must be derived anew: the library would put it on top of what won.
+_NO_RETRIES = {"commit.retry.num-retries": "0"}
+_PROPERTIES = {
+    **_NO_RETRIES,
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "10",
+    # The files of a view are gc's to delete, and nobody else's.
+    "gc.enabled": "false",
+}
+
+Files = Callable[[TableMetadata, FileIO], Iterable[DataFile]]
+
+
+class Change(NamedTuple):
+    """What a new snapshot changes: all columns of the table, files that come, and paths of those that go."""
+
+    columns: StructType
+    added: Files
+    gone: Sequence[str]
+    sorted_by: str | None = None
+
+
+@dataclass(slots=True)
+class PublishedTable:
+    """A table that is nobody's but ours to write; what is written there all the same is replaced."""
+
+    view: str
+    identifier: str
+    catalog: Catalog
+    location: str | None
+    keep: int
+    # Whether its data files are its own, and go with the snapshots that name them.
+    owns_files: bool = False
+    _table: Table | None = field(default=None, init=False)
+    _known: list[Known] = field(default_factory=list, init=False)
+    _left: list[Known] = field(default_factory=list, init=False)
+    _files: dict[str, DataFile] | None = field(default=None, init=False)
+
+    def load(self) -> Shown | None:
+        """What it shows now; None if it is not there.
+
+        Raises:
+            NotPublished: a table of that name is not ours.
+
+        """
+        self._table = table_of(self.catalog, self.identifier)
+        return self._seen()
+
+    def _seen(self) -> Shown | None:
+        self._known, self._files = [], None
+        if self._table is None:
+            return None
+        if self._table.metadata.properties.get(VIEW) != self.view:
+            why = "there is such a table already, which was not made for this view; drop or rename it there"
+            raise NotPublished(self.view, self.identifier, why)
+        self._known = known(self._table.metadata, self.view)
+        last, current = self._last_own(), self._table.current_snapshot()
+        return Shown(
+            None if last is None else last.version,
+            None if last is None else str(last.snapshot.snapshot_id),
+            self._table.location(),
+            None if last is None or current is last.snapshot or current == last.snapshot else self._foreign(),
+        )
+
+    @property
+    def metadata(self) -> TableMetadata | None:
+        return None if self._table is None else self._table.metadata
+
+    def files(self) -> dict[str, DataFile]:
+        """The data files of its last snapshot of ours, by path; none if there is none of them."""
+        if self._files is None:
+            self._files = self._read_files()
+        return self._files
+
+    def _read_files(self) -> dict[str, DataFile]:
+        last = self._last_own()
+        if self._table is None or (last is None and self._table.current_snapshot() is None):
+            return {}
+        snapshot = self._table.current_snapshot() if last is None else last.snapshot
+        assert snapshot is not None  # noqa: S101 - as said above
+        entries = (
+            entry
+            for manifest in snapshot.manifests(self._table.io)
+            for entry in manifest.fetch_manifest_entry(self._table.io)
+        )
+        return {entry.data_file.file_path: entry.data_file for entry in entries}
+
+    def commit(self, change: Change, summary: Mapping[str, str], at: int) -> Shown:
+        """One snapshot more, on top of the last of ours; whatever else came since is not part of it.
+
+        Raises:
+            Exception: whatever the library says; that of a lost race if the table is not as it was loaded.
+
+        """
+        if self._table is None:
+            self._create(change, summary)
+            shown = self.load()
+        else:
+            # A commit leaves it as it is then.
+            self._replace(self._table, change, summary, at)
+            shown = self._seen()
+        assert shown is not None  # noqa: S101 - it was written just now
+        return shown
+
+    def set_back(self) -> None:
+        """Show the last snapshot of ours again, in the place of somebody else's."""
+        last = self._last_own()
+        if self._table is not None and last is not None:
+            with self._transaction(self._table) as tx:
+                changes.show(tx, last.snapshot.snapshot_id)
+
+    def expire(self, now: int) -> int | None:
+        """Forget snapshots whose time is over; the oldest version that can still be read.
+
+        What only they had is deleted.
+        """
+        if self._table is None:
+            self.load()
+        if self._table is not None and not self._left:
+            self._left = self._expired(self._table.metadata, self._known, now)
+            if self._left:
+                with self._transaction(self._table) as tx:
+                    changes.forget(tx, [each.snapshot.snapshot_id for each in self._left])
+                left = self._left
+                self.load()
+                self._left = left
+        if self._table is not None and self._left:
+            remove(self._table, self._left, self._known, data_files=self.owns_files)
+            self._left = []
+        return min((each.version for each in self._known if each.version is not None), default=None)
+
+    def withdraw(self) -> None:
+        if self.load() is None or self._table is None:
+            return
+        self.catalog.drop_table(self.identifier)
+        remove(self._table, self._known, [], data_files=self.owns_files)
+
+    def _last_own(self) -> Known | None:
+        return next((each for each in reversed(self._known) if each.own), None)
+
+    def _foreign(self) -> str:
+        """What is shown in the place of the last snapshot of ours."""
+        current = None if self._table is None else self._table.current_snapshot()
+        if current is None:
+            return "all its rows were taken out"
+        when = iso(current.timestamp_ms)
+        if current.summary is not None and current.summary.get(VERSION) is not None:
+            return f"it was set back to version {current.summary.get(VERSION)}"
+        operation = "" if current.summary is None else f" ({current.summary.operation.value})"
+        return f"snapshot {current.snapshot_id} of {when}{operation} is somebody else's"
+
+    def _transaction(self, table: Table) -> Transaction:
+        # In this process, whatever others have set.
+        table.metadata.properties.update(_NO_RETRIES)
+        return table.transaction()
+
+    def _create(self, change: Change, summary: Mapping[str, str]) -> None:
+        schema = Schema(*numbered(change.columns, [], itertools.count(1)).fields)
+        tx = self.catalog.create_table_transaction(
+            self.identifier,
+            schema,
+            location=self.location,
+            sort_order=changes.order_by(schema, change.sorted_by),
+            properties={**_PROPERTIES, VIEW: self.view},
+        )
+        with tx:
+            mapping, _ = mapping_of(tx.table_metadata.schema(), [])
+            tx.set_properties({_MAPPING: mapping.model_dump_json()})
+            self._snapshot(tx, Operation.APPEND, change, {}, summary)
+
+    def _replace(self, table: Table, change: Change, summary: Mapping[str, str], at: int) -> None:
+        metadata, last, files = table.metadata, self._last_own(), self.files()
+        schema = _schema(metadata, change.columns)
+        wrong: frozenset[int] = frozenset()
+        with self._transaction(table) as tx:
+            if last is not None and table.current_snapshot() != last.snapshot:
+                changes.show(tx, last.snapshot.snapshot_id)
+            if schema is not None:
+                earlier = {each.snapshot.schema_id for each in self._known}
+                older = [each for each in metadata.schemas if each.schema_id in earlier]
+                mapping, wrong = mapping_of(schema, older)
+                changes.have_columns(tx, schema)
+                changes.sort(tx, change.sorted_by)
+                tx.set_properties({_MAPPING: mapping.model_dump_json()})
+            gone = {path: files[path] for path in change.gone if path in files}
+            self._snapshot(tx, Operation.OVERWRITE, change, gone, summary)
+            coming = [Known(self._known[-1].snapshot, None, at, own=True)] if self._known else []
+            self._left = self._expired(metadata, [*self._known, *coming], at, wrong)
+            if self._left:
+                changes.forget(tx, [each.snapshot.snapshot_id for each in self._left])
+
+    def _snapshot(
+        self,
+        tx: Transaction,
+        operation: Operation,
+        change: Change,
+        gone: Mapping[str, DataFile],
+        summary: Mapping[str, str],
+    ) -> None:
+        with Overwrite(
+            operation=operation, transaction=tx, io=changes.io_of(tx), snapshot_properties=dict(summary)
+        ) as overwrite:
+            for file in change.added(tx.table_metadata, changes.io_of(tx)):
+                overwrite.append_data_file(file)
+            for file in gone.values():
+                overwrite.delete_data_file(file)
+
+    def _expired(
+        self,
+        metadata: TableMetadata,
+        snapshots: Sequence[Known],
+        now: int,
+        wrong: frozenset[int] = frozenset(),
+    ) -> list[Known]:
+        """Snapshots whose time is over; those too that the table's columns would show wrong from now on."""
+        named = {ref.snapshot_id for name, ref in metadata.refs.items() if name != changes.MAIN}
+        over = list(expired(snapshots, now, self.keep, named))
+        return over + [each for each in self._known if each.snapshot.schema_id in wrong and each not in over]
+
+
+def _schema(metadata: TableMetadata, columns: StructType) -> Schema | None:
+    """The table's columns from now on; None if they stay as they are."""
+    current = metadata.schema()
+    older = sorted(metadata.schemas, key=lambda each: -each.schema_id)
+    known = [current.as_struct(), *(each.as_struct() for each in older if each != current)]
+    found = numbered(columns, known, itertools.count(metadata.last_column_id + 1))
+    if found == current.as_struct():
+        return None
+    return Schema(*found.fields, schema_id=max(each.schema_id for each in older) + 1)

@@ -1,0 +1,262 @@
+"""The recipe: from the map at one pinned version to a table that anybody reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from mv_assets.errors import MvError
+from mv_assets.maintain.compaction import Compactor, Holding
+from mv_assets.publish.contents import Contents, contents, is_current
+from mv_assets.publish.errors import Lost, NotPublished, StillCopying
+from mv_assets.publish.open import name_of, open_target
+from mv_assets.publish.target import Shown, Target, is_newer
+from mv_assets.run.warehouse import Warehouse
+from mv_assets.state.errors import UnknownView
+from mv_assets.state.leases import Leases
+from mv_assets.state.manager import PartitionManager
+from mv_assets.state.model import Doing, Header, Publication
+from mv_assets.state.publications import Publications
+from mv_assets.state.registry import Registry
+from mv_assets.state.store import Store
+from mv_assets.state.troubles import Troubles
+from mv_assets.views.catalog import Catalog
+
+_log = logging.getLogger(__name__)
+# How often a publication is derived anew, because others committed to the map or to the target meanwhile.
+_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedView:
+    """What became of a view's publication: what others see now, whether that is new, or why it is not."""
+
+    view: str
+    publication: Publication | None = None
+    is_new: bool = False
+    error: MvError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes views of a catalog. Nothing that goes wrong here holds up a commit: it is the view's trouble.
+
+    Order matters: what a snapshot will show is retained before it is there, and given up after it is gone.
+    """
+
+    catalog: Catalog
+    store: Store
+    manager: PartitionManager
+    warehouse: Warehouse
+    open: Callable[[Catalog, str, Warehouse], Target | None] = open_target
+
+    def targets(self) -> dict[str, str]:
+        """The views that are published, each with the name of its target."""
+        found = {name: self.catalog.target(name) for name in self.catalog.views}
+        return {name: name_of(target, name) for name, target in found.items() if target is not None}
+
+    def behind(self) -> list[str]:
+        """Views whose map has changed since they were published."""
+        return Publications(self.store).behind(self.targets().items())
+
+    def publish(
+        self, names: Iterable[str], *, look: bool = False, enough: Callable[[], bool] = lambda: False
+    ) -> list[PublishedView]:
+        """Publish what is missing of views that have a target.
+
+        Args:
+            names: the views.
+            look: see what the target shows even if nothing changed here.
+            enough: whether there is no time for more.
+
+        """
+        done = list[PublishedView]()
+        for name in names:
+            if self.catalog.target(name) is not None and not (done and enough()):
+                done.append(self._try(name, look=look, enough=enough))
+        return done
+
+    def expire(self, names: Iterable[str]) -> list[PublishedView]:
+        """Give up snapshots that no reader should still hold; where that failed, why."""
+        failed = list[PublishedView]()
+        for name in names:
+            try:
+                for publication in Publications(self.store).of(name):
+                    self._expire(name, publication)
+            except MvError as error:
+                self._note(name, error)
+                failed.append(PublishedView(name, error=error))
+        return failed
+
+    def _expire(self, name: str, publication: Publication) -> None:
+        declared = self.catalog.target(name)
+        if declared is not None and name_of(declared, name) == publication.target:
+            with self._opened(name) as target:
+                self._give_up(name, target)
+
+    def _give_up(self, name: str, target: Target) -> None:
+        publications, declared = Publications(self.store), self.catalog.target(name)
+        with suppress(Lost):
+            now = self.manager.clock()
+            oldest = target.expire(now)
+            if oldest is not None:
+                publications.expire(name, target.name, oldest)
+            elif declared is not None:
+                publications.pass_over(name, target.name, now, declared.keep)
+
+    def withdraw(self, name: str) -> MvError | None:
+        """Take back what is published of a view, as DROP does; why that can't be done, if it can't.
+
+        What is kept for readers stays kept until it is done.
+        """
+        known = Publications(self.store).of(name)
+        try:
+            for publication in known:
+                self._withdraw(name, publication)
+        except MvError as error:
+            self._note(name, error)
+            return error
+        if known:
+            self._note(name, None)
+        return None
+
+    def _withdraw(self, name: str, publication: Publication) -> None:
+        declared = self.catalog.target(name)
+        if declared is None or name_of(declared, name) != publication.target:
+            raise NotPublished(
+                name,
+                publication.target,
+                "it was published there, but the project no longer declares that target, so it can't be "
+                "withdrawn and its files are kept; declare it once more, and drop the view then",
+            )
+        with self._opened(name) as target:
+            target.withdraw()
+        Publications(self.store).end(name, publication.target)
+
+    def _try(self, name: str, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
+        try:
+            with self._opened(name) as target:
+                found = self._publish(name, target, look=look, enough=enough)
+        except UnknownView:
+            # Nothing was computed yet.
+            return PublishedView(name)
+        except StillCopying as copying:
+            _log.info("%s", copying)
+            return PublishedView(name)
+        except MvError as error:
+            self._note(name, error)
+            return PublishedView(name, error=error)
+        self._note(name, None)
+        return found
+
+    def _publish(self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
+        for _ in range(_TRIES):
+            try:
+                found = self._publish_once(name, target, look=look, enough=enough)
+            except Lost:
+                continue
+            if found is not None:
+                return found
+        raise NotPublished(name, target.table, "others were faster each time; it is tried again")
+
+    def _separate(self, header: Header, mixed: Sequence[Holding], enough: Callable[[], bool]) -> None:
+        """Copy what shares files with rows that are no longer current: nobody else could tell them apart."""
+        name, compaction = header.view, self._compactor().separate(header, mixed, enough)
+        for error in compaction.errors:
+            raise error
+        if compaction.kept:
+            raise NotPublished(
+                name,
+                "any table",
+                f"{len(compaction.kept)} generations hold rows that are no longer current, and have types "
+                f"that only Spark writes; `mv-assets refresh {name} --force` computes them anew",
+            )
+        if len(compaction.done) < len(compaction.bundles) and enough():
+            raise StillCopying(name)
+
+    def _publish_once(
+        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+    ) -> PublishedView | None:
+        """Show the map as it is now; None if something had to be copied first, and it is another one now."""
+        publications = Publications(self.store)
+        # Of no bucket: as much of the map as is shown is read by itself.
+        with self._leases().pin(name, 0, 0):
+            header, rows = self.store.stored(name)
+            holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
+            mixed = [found for each in holdings if (found := each.mixed()).files]
+            if mixed:
+                self._separate(header, mixed, enough)
+                return None
+            wanted = contents(header, rows, holdings)
+            known, digest = publications.retain(name, target.name, header.version), wanted.digest()
+            if known.digest == digest and not look:
+                seen = replace(known, seen=header.version)
+                publications.record(seen)
+                return PublishedView(name, seen)
+            shown = self._show(wanted, target, known, digest)
+            done = self._recorded(known, wanted, target, shown, digest)
+            if not publications.record(done):
+                # The view was dropped meanwhile: what is shown now are rows that gc may take.
+                target.withdraw()
+                return PublishedView(name)
+        self._give_up(name, target)
+        return PublishedView(name, done, is_new=done.snapshot != known.snapshot)
+
+    def _show(self, wanted: Contents, target: Target, known: Publication, digest: str) -> Shown | None:
+        there, at = target.shown(), self.manager.clock()
+        version = None if there is None else there.version
+        if version is not None and version > wanted.version:
+            raise NotPublished(
+                wanted.view,
+                target.table,
+                f"version {version} is published, and the map is at version {wanted.version}: the state was "
+                f"set back; `mv-assets drop {wanted.view}` withdraws it, and a refresh computes it anew",
+            )
+        if there is not None and there.foreign is not None:
+            _log.warning("%s: %s; it is published over", target.table, there.foreign)
+        equal = not is_newer(version, wanted.version) or (version is not None and known.digest == digest)
+        if equal and there is not None and there.foreign is not None:
+            target.set_back()
+        shown = there if equal else target.commit(wanted, at)
+        if shown is not None:
+            target.commit_buckets(wanted, at)
+            shown = replace(shown, foreign=None if there is None else there.foreign)
+        return shown
+
+    def _recorded(
+        self, known: Publication, wanted: Contents, target: Target, shown: Shown | None, digest: str
+    ) -> Publication:
+        seen = replace(known, seen=wanted.version, digest=digest, table=target.table)
+        if shown is None:
+            # There is nothing to show yet.
+            return seen
+        is_new = shown.snapshot != known.snapshot
+        return replace(
+            seen,
+            version=shown.version,
+            snapshot=shown.snapshot,
+            location=shown.location,
+            at=self.manager.clock() if is_new or known.at is None else known.at,
+            replaced=shown.foreign if is_new or shown.foreign is not None else known.replaced,
+        )
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[Target]:
+        target = self.open(self.catalog, name, self.warehouse)
+        if target is None:
+            raise AssertionError("only views with a target are published")
+        with closing(target):
+            yield target
+
+    def _note(self, name: str, error: MvError | None) -> None:
+        if error is not None:
+            _log.error("%s", error)
+        Troubles(self.store, self.manager.clock).note(Doing.PUBLISH, {name: error})
+
+    def _compactor(self) -> Compactor:
+        return Compactor(self.store, self.manager, self.warehouse, Registry(self.store), self._leases())
+
+    def _leases(self) -> Leases:
+        return Leases(self.store, who="mv-assets publish")
