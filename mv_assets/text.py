@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]*@")
+# But for those of which the secret was taken out before.
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]*:(?!\*\*\*@)[^/\s@]*@")
 
 
 def without_credentials(text: str) -> str:
