@@ -14,7 +14,7 @@ from mv_assets.publish.errors import Lost, NotPublished, StillCopying
 from mv_assets.publish.open import name_of, open_target
 from mv_assets.publish.target import Shown, Target, is_newer
 from mv_assets.run.warehouse import Warehouse
-from mv_assets.state.errors import UnknownView
+from mv_assets.state.errors import Fenced, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Doing, Header, Publication
@@ -155,7 +155,8 @@ class Publisher:
         for _ in range(_TRIES):
             try:
                 found = self._publish_once(name, target, look=look, enough=enough)
-            except Lost:
+            except (Lost, Fenced):
+                # Others changed the table, or the view's definition, meanwhile.
                 continue
             if found is not None:
                 return found
@@ -208,6 +209,9 @@ class Publisher:
         there, at = target.shown(), self.manager.clock()
         version = None if there is None else there.version
         if version is not None and version > wanted.version:
+            if self.store.summary(wanted.view).header.version >= version:
+                # A peer has shown what came since this map was read.
+                raise Lost
             raise NotPublished(
                 wanted.view,
                 target.table,
