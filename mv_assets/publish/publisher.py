@@ -152,6 +152,16 @@ class Publisher:
         return found
 
     def _publish(self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
+        # Of no bucket: as much of the map as is shown is read by itself, each time at a later version.
+        with self._leases().pin(name, 0, 0):
+            found = self._published(name, target, look=look, enough=enough)
+        if found.is_new:
+            self._give_up(name, target)
+        return found
+
+    def _published(
+        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+    ) -> PublishedView:
         for _ in range(_TRIES):
             try:
                 found = self._publish_once(name, target, look=look, enough=enough)
@@ -182,27 +192,24 @@ class Publisher:
     ) -> PublishedView | None:
         """Show the map as it is now; None if something had to be copied first, and it is another one now."""
         publications = Publications(self.store)
-        # Of no bucket: as much of the map as is shown is read by itself.
-        with self._leases().pin(name, 0, 0):
-            header, rows = self.store.stored(name)
-            holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
-            mixed = [found for each in holdings if (found := each.mixed()).files]
-            if mixed:
-                self._separate(header, mixed, enough)
-                return None
-            wanted = contents(header, rows, holdings)
-            known, digest = publications.retain(name, target.name, header.version), wanted.digest()
-            if known.digest == digest and not look:
-                seen = replace(known, seen=header.version)
-                publications.record(seen)
-                return PublishedView(name, seen)
-            shown = self._show(wanted, target, known, digest)
-            done = self._recorded(known, wanted, target, shown, digest)
-            if not publications.record(done):
-                # The view was dropped meanwhile: what is shown now are rows that gc may take.
-                target.withdraw()
-                return PublishedView(name)
-        self._give_up(name, target)
+        header, rows = self.store.stored(name)
+        holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
+        mixed = [found for each in holdings if (found := each.mixed()).files]
+        if mixed:
+            self._separate(header, mixed, enough)
+            return None
+        wanted = contents(header, rows, holdings)
+        known, digest = publications.retain(name, target.name, header.version), wanted.digest()
+        if known.digest == digest and not look:
+            seen = replace(known, seen=header.version)
+            publications.record(seen)
+            return PublishedView(name, seen)
+        shown = self._show(wanted, target, known, digest)
+        done = self._recorded(known, wanted, target, shown, digest)
+        if not publications.record(done):
+            # The view was dropped meanwhile: what is shown now are rows that gc may take.
+            target.withdraw()
+            return PublishedView(name)
         return PublishedView(name, done, is_new=done.snapshot != known.snapshot)
 
     def _show(self, wanted: Contents, target: Target, known: Publication, digest: str) -> Shown | None:
