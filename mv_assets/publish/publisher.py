@@ -14,7 +14,7 @@ from mv_assets.publish.errors import Lost, NotPublished, StillCopying
 from mv_assets.publish.open import name_of, open_target
 from mv_assets.publish.target import Shown, Target, is_newer
 from mv_assets.run.warehouse import Warehouse
-from mv_assets.state.errors import UnknownView
+from mv_assets.state.errors import Fenced, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Doing, Header, Publication
@@ -152,10 +152,21 @@ class Publisher:
         return found
 
     def _publish(self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
+        # Of no bucket: as much of the map as is shown is read by itself, each time at a later version.
+        with self._leases().pin(name, 0, 0):
+            found = self._published(name, target, look=look, enough=enough)
+        if found.is_new:
+            self._give_up(name, target)
+        return found
+
+    def _published(
+        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+    ) -> PublishedView:
         for _ in range(_TRIES):
             try:
                 found = self._publish_once(name, target, look=look, enough=enough)
-            except Lost:
+            except (Lost, Fenced):
+                # Others changed the table, or the view's definition, meanwhile.
                 continue
             if found is not None:
                 return found
@@ -181,33 +192,33 @@ class Publisher:
     ) -> PublishedView | None:
         """Show the map as it is now; None if something had to be copied first, and it is another one now."""
         publications = Publications(self.store)
-        # Of no bucket: as much of the map as is shown is read by itself.
-        with self._leases().pin(name, 0, 0):
-            header, rows = self.store.stored(name)
-            holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
-            mixed = [found for each in holdings if (found := each.mixed()).files]
-            if mixed:
-                self._separate(header, mixed, enough)
-                return None
-            wanted = contents(header, rows, holdings)
-            known, digest = publications.retain(name, target.name, header.version), wanted.digest()
-            if known.digest == digest and not look:
-                seen = replace(known, seen=header.version)
-                publications.record(seen)
-                return PublishedView(name, seen)
-            shown = self._show(wanted, target, known, digest)
-            done = self._recorded(known, wanted, target, shown, digest)
-            if not publications.record(done):
-                # The view was dropped meanwhile: what is shown now are rows that gc may take.
-                target.withdraw()
-                return PublishedView(name)
-        self._give_up(name, target)
+        header, rows = self.store.stored(name)
+        holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
+        mixed = [found for each in holdings if (found := each.mixed()).files]
+        if mixed:
+            self._separate(header, mixed, enough)
+            return None
+        wanted = contents(header, rows, holdings)
+        known, digest = publications.retain(name, target.name, header.version), wanted.digest()
+        if known.digest == digest and not look:
+            seen = replace(known, seen=header.version)
+            publications.record(seen)
+            return PublishedView(name, seen)
+        shown = self._show(wanted, target, known, digest)
+        done = self._recorded(known, wanted, target, shown, digest)
+        if not publications.record(done):
+            # The view was dropped meanwhile: what is shown now are rows that gc may take.
+            target.withdraw()
+            return PublishedView(name)
         return PublishedView(name, done, is_new=done.snapshot != known.snapshot)
 
     def _show(self, wanted: Contents, target: Target, known: Publication, digest: str) -> Shown | None:
         there, at = target.shown(), self.manager.clock()
         version = None if there is None else there.version
         if version is not None and version > wanted.version:
+            if self.store.summary(wanted.view).header.version >= version:
+                # A peer has shown what came since this map was read.
+                raise Lost
             raise NotPublished(
                 wanted.view,
                 target.table,

@@ -135,8 +135,9 @@ def test_132_killed_before_the_first_snapshot_nothing_is_visible(published_lake:
     made.check_published()
 
 
+@pytest.mark.parametrize("step", ["shown", "commit"])
 def test_133_of_two_publishers_the_later_version_stays_and_none_is_shown_twice(
-    published_lake: PublishedLakes,
+    published_lake: PublishedLakes, step: str
 ) -> None:
     made = filled(published_lake)
     made.published()
@@ -148,7 +149,7 @@ def test_133_of_two_publishers_the_later_version_stays_and_none_is_shown_twice(
 
         def __getattr__(self, name: str) -> Any:
             found = getattr(self._target, name)
-            if name != "commit":
+            if name != step:
                 return found
 
             def slow(*given: Any) -> Any:
@@ -159,8 +160,9 @@ def test_133_of_two_publishers_the_later_version_stays_and_none_is_shown_twice(
 
             return slow
 
-    made.wrap = lambda target: Slow(target, "commit")
-    slower = threading.Thread(target=made.publish, daemon=True)
+    made.wrap = lambda target: Slow(target, step)
+    errors: list[object] = []
+    slower = threading.Thread(target=lambda: errors.append(made.publish().error), daemon=True)
     slower.start()
     assert held.wait(60)
     made.wrap = lambda target: target
@@ -169,6 +171,7 @@ def test_133_of_two_publishers_the_later_version_stays_and_none_is_shown_twice(
     newest = made.snapshot().header.version
     goes_on.set()
     slower.join(60)
+    assert errors == [None]
     made.check_published()
     versions = [version for version in made.reader.snapshots().values() if version is not None]
     assert max(versions) == newest

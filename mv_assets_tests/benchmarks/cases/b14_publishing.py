@@ -23,7 +23,7 @@ from mv_assets_tests.support.published_lake import PublishedLake
 
 _WARM_UP, _ROUNDS = 2, 7
 # So many days before the last one that is complete.
-_BUCKETS, _START = 1_000, "1996-03-05"
+_BUCKETS, _START = 1_000, "1996-03-06"
 _FEW, _MANY, _A_RUN = 100, 10_000, 100
 
 
