@@ -229,6 +229,7 @@ _LONG = (
     "/soak/",
     "/fuzz/",
     "/histories/",
+    "/lakehouse/",
     "/matrix/",
     "/simulation/",
     "/scenarios/",
