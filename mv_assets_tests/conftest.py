@@ -246,6 +246,7 @@ _LONG = (
     "/soak/",
     "/fuzz/",
     "/histories/",
+    "/lakehouse/",
     "/matrix/",
     "/simulation/",
     "/scenarios/",

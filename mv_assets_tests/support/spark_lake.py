@@ -124,12 +124,7 @@ class SparkLake(Lake):
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             for name in self.tables:
-                files = [
-                    str(path) for path in sorted((self.folder / name).rglob("*.parquet")) if _readable(path)
-                ]
-                if files:
-                    read = f"read_parquet({files}, union_by_name = true)"
-                    connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
+                self.tell(connection, name)
             for view in self.catalog.views.values():
                 sql = self.duckdb(view)
                 if sql is None or view.name in but or (not complete and not self._valid(view)):
@@ -145,6 +140,13 @@ class SparkLake(Lake):
                 connection.execute(f"CREATE {kind} {view.name} AS {sql}")
                 expected = connection.sql(f"SELECT * FROM {view.name}").to_arrow_table()
                 self._compare(view, by_bucket(view, expected), expected.column_names, complete=complete)
+
+    def tell(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        """Have DuckDB know what a table holds."""
+        files = [str(path) for path in sorted((self.folder / name).rglob("*.parquet")) if _readable(path)]
+        if files:
+            read = f"read_parquet({files}, union_by_name = true)"
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {read}")
 
     def duckdb(self, view: View) -> str | None:
         """A view as DuckDB computes it; of a function, only the test can say how."""

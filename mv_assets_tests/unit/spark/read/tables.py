@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -18,9 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from mv_assets.spark.read.arrow import ArrowReader
 from mv_assets.spark.read.deletes import deleted_in
 from mv_assets.spark.read.readers import LakehouseReader, Reader
-from mv_assets.tables.delta import DeltaFiles
-from mv_assets.tables.fingerprint import hashed
-from mv_assets.tables.listing import Details, EqualityDelete, Listing, OnRead, RowDeletes, unnoticed
+from mv_assets.tables.listing import Details, EqualityDelete, Listing, RowDeletes
 from mv_assets.tables.parquet.footer import Unusable
 from mv_assets.tables.places import Place
 
@@ -120,46 +117,3 @@ def plan_of(frame: DataFrame) -> str:
 def scans_in(frame: DataFrame) -> int:
     """How many scans a frame is."""
     return len(re.findall(r"\) Scan parquet", plan_of(frame)))
-
-
-@dataclass(frozen=True)
-class WithVectors:
-    """A Delta table of which rows are deleted by vectors that the test writes into a folder."""
-
-    table: DeltaFiles
-    vectors: Path
-
-    @property
-    def name(self) -> str:
-        return self.table.name
-
-    @property
-    def version(self) -> str:
-        told = sorted((file.name, file.read_text()) for file in self.vectors.glob("*"))
-        return f"{self.table.current().version} {told}"
-
-    def current(self) -> WithVectors:
-        return self
-
-    def columns(
-        self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
-    ) -> dict[str, str] | None:
-        return self.table.columns(wanted, everywhere=everywhere)
-
-    def refused(self) -> Mapping[str, str]:
-        return self.table.refused()
-
-    def listing(self, on_read: OnRead = unnoticed) -> Listing:
-        listing = self.table.current().listing(on_read)
-        told = {file.name: file.read_text() for file in self.vectors.glob("*")}
-        for at, name in enumerate(listing.names):
-            if name in told:
-                listing.crcs[at] = hashed(f"{listing.crcs[at]} {told[name]}")
-        deletes = {name: RowDeletes((text,)) for name, text in told.items()}
-        return replace(listing, version=self.version, details=replace(listing.details, deletes=deletes))
-
-    def deleted(self, listing: Listing, name: str) -> pa.Int64Array:
-        [told] = listing.details.deletes[name].places
-        if not (self.vectors / name).exists() or told == "damaged":
-            raise Unusable(f"vector {name}.bin is damaged")
-        return pa.array(json.loads(told), pa.int64())

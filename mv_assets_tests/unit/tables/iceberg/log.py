@@ -154,7 +154,9 @@ def commit(
     """Add files in a new snapshot, to those of the current one or, unless `keep`, instead of them."""
     table = StaticTable.from_metadata(str(newest(root)))
     metadata, io = table.metadata, table.io
-    sequence = max((known.sequence_number or 0 for known in metadata.snapshots), default=0) + 1
+    # Of snapshots that are gone too: names of files are made of it.
+    known = (each.sequence_number or 0 for each in metadata.snapshots)
+    sequence = max(getattr(metadata, "last_sequence_number", 0), *known, 0) + 1
     number, current = 1_000 + sequence, metadata.current_snapshot()
     made = _Commit(root, table, number, codec)
     manifests = current.manifests(io) if current is not None and keep else []
