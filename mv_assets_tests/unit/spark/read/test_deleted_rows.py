@@ -10,13 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from mv_assets.errors import MvError
 from mv_assets.maintain.audit import audit
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.route.eligibility import Freshness
 from mv_assets.tables.delta import DeltaFiles
 from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.unit.spark.read import nested
 from mv_assets_tests.unit.spark.read.tables import WithVectors
-from mv_assets_tests.unit.spark.unchecked_lake import UncheckedLake, daily, rows_at
+from mv_assets_tests.unit.spark.unchecked_lake import AT, UncheckedLake, daily, rows_at
+from mv_assets_tests.unit.tables.iceberg import log
 
 Make = Callable[..., UncheckedLake]
 SUMS = "SELECT date_trunc('day', at) AS hour, count(*) AS n, sum(x) AS x FROM events GROUP BY 1"
@@ -97,3 +100,23 @@ def test_answers_and_audits_are_without_deleted_rows(lake: UncheckedLake) -> Non
         for freshness in (Freshness.STRICT, Freshness.OFF):
             found = answers.answer(Question(sql, freshness)).frame.collect()
             assert [tuple(row) for row in found] == expected
+
+
+@pytest.mark.parametrize("times", [[0, 0], [None, None]])
+def test_rows_of_which_nobody_can_tell_whether_they_are_deleted_are_in_no_answer(
+    unchecked_lake: Make, times: list[int | None]
+) -> None:
+    """Nor those that belong to no bucket."""
+    made = unchecked_lake(daily(sql=SUMS), table={"format": "iceberg", "unsafe": True})
+    root = made.folder / "events"
+    schema = pa.schema({"at": AT, "x": pa.int64(), "weight": pa.float64()})
+    with nested.catalog(made.folder) as catalog:
+        table = nested.iceberg(catalog, root, 2, schema=schema)
+        table.append(rows_at(times, x=pa.array([1, 2]), weight=pa.array([0.5, 0.0])))
+    gone = pa.table({"weight": [-0.0]})
+    log.commit(root, log.equality_deletes(made.folder / "gone.parquet", gone, {"weight": 3}))
+    made.outcomes()
+    for sql in ("SELECT count(*) FROM events", "SELECT max(x) FROM events WHERE x < 3"):
+        for freshness in (Freshness.STRICT, Freshness.OFF):
+            with pytest.raises(MvError, match="tells rows by a column of type double"):
+                Answers(made.open()).answer(Question(sql, freshness))
