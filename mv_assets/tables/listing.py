@@ -67,11 +67,13 @@ class EqualityDelete(NamedTuple):
 class RowDeletes:
     """What takes rows out of one file: by their places in it, and by the values they have.
 
-    Places are told as the format tells them; the table reads that when the rows are read.
+    Places are told as the format tells them; the table reads that when the rows are read. Where it can't be
+    told which rows are left, `refused` says why: none of them may be read then.
     """
 
     places: tuple[str, ...] = ()
     equal: tuple[EqualityDelete, ...] = ()
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def _of_columns(condition: exp.Expr, kinds: Kinds, *, denied: bool) -> Fact:
             names = spelled(left), spelled(right)
             kind = kinds.get(names[0])
             if kind is not None and kind == kinds.get(names[1]):
-                return Same(names)
+                # What is compared with itself is only not null.
+                return Same(names) if names[0] != names[1] else Only(names[0], SOMETHING)
     return Said(spelled(condition), denied)
 
 

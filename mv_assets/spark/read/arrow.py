@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.columns import Open, Types
-from mv_assets.spark.read.deletes import Deleted, WithDeletes, deleted_in
+from mv_assets.spark.read.deletes import Deleted, WithDeletes, deleted_in, deletes_of
 from mv_assets.spark.read.readers import Reader, opened
 from mv_assets.spark.versions import arrow_schema
 from mv_assets.tables.delta import DeltaFiles
@@ -126,7 +126,7 @@ class ArrowReader:
         return _Columns(given, {**details.columns, **places})
 
     def _deletes(self, name: str) -> RowDeletes:
-        return self._listing.details.deletes.get(name, RowDeletes())
+        return deletes_of(self._listing, [name]).get(name, RowDeletes())
 
     def _places(self, name: str) -> pa.Int64Array:
         if not self._deletes(name).places:

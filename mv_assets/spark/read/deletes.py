@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mv_assets.spark.errors import Unreadable
-from mv_assets.tables.listing import Listing
+from mv_assets.tables.listing import Listing, RowDeletes
 from mv_assets.tables.parquet.footer import Unusable
 from mv_assets.text import printable
 
@@ -29,6 +29,21 @@ class WithDeletes(Protocol):
     """A table that knows which rows of its files are deleted."""
 
     def deleted(self, listing: Listing, name: str) -> pa.Int64Array: ...
+
+
+def deletes_of(listing: Listing, names: Iterable[str]) -> dict[str, RowDeletes]:
+    """What takes rows out of some files, as far as it is out of any.
+
+    Raises:
+        Unreadable: it can't be told.
+
+    """
+    known = listing.details.deletes
+    found = {name: known[name] for name in names if name in known}
+    for name, deletes in found.items():
+        if deletes.refused is not None:
+            raise Unreadable(f"file {printable(name)}: {deletes.refused}")
+    return found
 
 
 def deleted_in(table: WithDeletes, listing: Listing) -> Deleted:

@@ -28,7 +28,7 @@ from mv_assets.spark.read.columns import (
     merged,
     parts,
 )
-from mv_assets.spark.read.deletes import Deleted, bits, deleted_in
+from mv_assets.spark.read.deletes import Deleted, bits, deleted_in, deletes_of
 from mv_assets.spark.read.equality import GROUP, Equality
 from mv_assets.spark.read.files import frame, quoted, union
 from mv_assets.spark.read.places import by_footer, by_table
@@ -215,7 +215,7 @@ class LakehouseReader(_OfFiles):
         return StructType([StructField(column, kind) for column, kind in self._schema.items()])
 
     def frame(self, names: Sequence[str], schema: StructType) -> DataFrame:
-        deletes = self._listing.details.deletes
+        deletes = deletes_of(self._listing, names)
         partly = [name for name in names if name in deletes and deletes[name].equal]
         others = sorted(set(names) - set(partly))
         frames = [self._rows(others, schema)] if others or not partly else []
@@ -246,8 +246,8 @@ class LakehouseReader(_OfFiles):
             name: {**details.partitions.get(name, {}), GROUP: group} for name, group in groups.items()
         } or details.partitions
         held = self._held(names, kinds, given, {GROUP: Place(GROUP), **places, **self._places})
-        partly = [name for name in names if name in details.deletes and details.deletes[name].places]
-        deleted = {name: self._deleted(name) for name in partly}
+        deletes = deletes_of(self._listing, names)
+        deleted = {name: self._deleted(name) for name, each in deletes.items() if each.places}
         return frame(self._spark, list(parts(held, self._listing.path, deleted)), schema, self._storage)
 
     def _held(

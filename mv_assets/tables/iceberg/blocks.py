@@ -59,13 +59,12 @@ class Block:
     texts: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
-    timeless: list[str] = field(default_factory=list)
-    # Those of which only the file itself knows where its rows lie, and those that can't be read.
+    # Those nowhere in time, of which only the file itself knows where its rows lie, or that can't be read.
     others: list[Entry] = field(default_factory=list)
     spec: int = 0
 
     def __len__(self) -> int:
-        return len(self.names) + len(self.timeless) + len(self.others)
+        return len(self.names) + len(self.others)
 
 
 @dataclass(frozen=True)
@@ -164,14 +163,11 @@ class Meaning:
             block.texts[name] = texts
         if name == entry.path:
             block.elsewhere[name] = name
-        if extent is None or self.refused(entry) is not None:
+        if extent is None or extent.range is None or self.refused(entry) is not None:
             block.others.append(entry)
             return
         if extent.nulls:
             block.nulls[name] = extent.nulls
-        if extent.range is None:
-            block.timeless.append(name)
-            return
         block.names.append(name)
         crc = self.crc(name, entry.size, partition)
         block.crcs.append(crc)
@@ -198,7 +194,9 @@ class Meaning:
 
     def _span(self, entry: Entry, partition: Partition) -> Range | None:
         """Where the rows lie that an equality delete may delete, if it tells rows by their times."""
-        if self.time is None or self.time.field_id not in (entry.equality_ids or ()):
+        by_time = self.time is not None and self.time.field_id in (entry.equality_ids or ())
+        # A row without a time may be in any file.
+        if not by_time or entry.nulls != 0:
             return None
         extent = self.extent(entry, partition)
         return None if extent is None else extent.range
@@ -255,10 +253,9 @@ class Assembly:
     row_deletes: dict[str, RowDeletes] = field(default_factory=dict)
     texts: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
-    # Files of which only they themselves know where their rows lie, and those that can't be read.
+    # As those of the blocks.
     others: list[Active] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
-    timeless: list[str] = field(default_factory=list)
 
     def add(self, block: Block) -> None:
         listing, first = self.listing, len(self.listing)
@@ -269,8 +266,6 @@ class Assembly:
         listing.sizes += block.sizes
         listing.identities += block.identities
         listing.changed.extend(self.committed.get(snapshot, 0) for snapshot in block.snapshots)
-        listing.timeless.update(block.timeless)
-        self.timeless += block.timeless
         listing.nulls |= block.nulls
         self.texts |= block.texts
         self.elsewhere |= block.elsewhere
@@ -313,5 +308,5 @@ class Assembly:
         try:
             self.row_deletes[name] = row_deletes(found, rows, self.meaning.path)
         except Unreadable as error:
-            return str(error)
-        return None
+            self.row_deletes[name] = RowDeletes(refused=str(error))
+        return self.row_deletes[name].refused

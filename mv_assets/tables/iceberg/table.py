@@ -182,9 +182,7 @@ class IcebergTableVersion:
                 return self._read(made.entries[file.name], time)
 
             how = "" if time is None else f"{time.place.meaning} {time.column.unit}"
-            lakehouse.refuse_twice(
-                table.name, [*listing.names, *made.timeless, *(file.name for file in made.others)]
-            )
+            lakehouse.refuse_twice(table.name, [*listing.names, *(file.name for file in made.others)])
             lakehouse.enter(listing, made.others, read, how, table.inventory, table.settle_ms, on_read)
             listing.rewrites = rewrites(files, meaning)
             files.forget()

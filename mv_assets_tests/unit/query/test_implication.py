@@ -50,6 +50,8 @@ def proves(known: str, goal: str) -> bool:
         ("a = b; b = 3", "a = 3"),
         ("a = b; b > 3", "a > 2 AND b IS NOT NULL"),
         ("a > 5", "a IS NOT NULL"),
+        ("a > 5", "a = a"),
+        ("a = a", "a IS NOT NULL"),
         ("NOT (a <= 5)", "a > 5"),
         ("NOT (a < 3 OR b > 4)", "a >= 3"),
         ("a = 1 AND b = 2 OR a = 2 AND b = 3", "a < 3"),
@@ -82,6 +84,8 @@ def test_what_follows_is_proved(known: str, goal: str) -> None:
         ("a = 3 OR b = 3", "a = 3"),
         ("", "a IS NOT NULL"),
         ("a IS NULL", "a <> 3"),
+        ("", "a = a"),
+        ("b > 1", "a = a"),
         ("a <> 3", "a = 4"),
         ("NOT (a = 3 AND b = 4)", "a <> 3"),
         ("a NOT IN (3, NULL)", "a = 3"),
@@ -120,7 +124,9 @@ def _atoms() -> st.SearchStrategy[str]:
             st.sampled_from([f"{column} IS NULL", f"{column} IS NOT NULL"]),
         )
 
-    return st.one_of(*map(of, VALUES), st.sampled_from(["a = b", "a <> b", "a < b", "f", "a + b = 4"]))
+    return st.one_of(
+        *map(of, VALUES), st.sampled_from(["a = b", "a = a", "a <> b", "a < b", "f", "a + b = 4"])
+    )
 
 
 CONDITIONS = st.recursive(

@@ -17,6 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.types import LongType
 
+from mv_assets.errors import MvError
 from mv_assets.maintain.audit import audit
 from mv_assets.query.execute.answer import Answers, Question
 from mv_assets.query.route.eligibility import Freshness
@@ -419,3 +420,23 @@ def test_126_deletes_of_iceberg_that_can_not_be_read_fail_their_buckets_and_no_o
     assert file.name in made.lake.failures()[1]
     assert made.lake.states(0, 1, 2) == "VSV"
     assert {number: each for number, each in before.items() if number != 1} == stored(made.lake)
+
+
+@pytest.mark.parametrize("times", [[0, 0], [None, None]])
+def test_rows_of_which_nobody_can_tell_whether_they_are_deleted_are_in_no_answer(
+    unchecked_lake: Make, times: list[int | None]
+) -> None:
+    """Nor those that belong to no bucket."""
+    made = unchecked_lake(daily(sql=SUMS), table={"format": "iceberg", "unsafe": True})
+    root = made.folder / "events"
+    schema = pa.schema({"at": AT, "x": pa.int64(), "weight": pa.float64()})
+    with nested.catalog(made.folder) as catalog:
+        table = nested.iceberg(catalog, root, 2, schema=schema)
+        table.append(rows_at(times, x=pa.array([1, 2]), weight=pa.array([0.5, 0.0])))
+    gone = pa.table({"weight": [-0.0]})
+    iceberg_log.commit(root, iceberg_log.equality_deletes(made.folder / "gone.parquet", gone, {"weight": 3}))
+    made.outcomes()
+    for sql in ("SELECT count(*) FROM events", "SELECT max(x) FROM events WHERE x < 3"):
+        for freshness in (Freshness.STRICT, Freshness.OFF):
+            with pytest.raises(MvError, match="tells rows by a column of type double"):
+                Answers(made.open()).answer(Question(sql, freshness))

@@ -135,6 +135,34 @@ def test_position_deletes_are_of_rows_of_their_own_commit_and_older_ones(
     assert numbers(table, listing) == [2]
 
 
+def test_rows_without_a_time_are_deleted_as_others_are(create: Create, table: Make, root: Path) -> None:
+    """Of a file that has no others too: it is in no bucket, and in answers."""
+    made = create()
+    made.append(rows(None, None, v=[1, 2]))
+    made.append(rows(None, None, v=[3, 4]))
+    made.append(rows(1, None, v=[5, 6]))
+    first, _, last = paths(made)
+    log.commit(root, log.position_deletes(root / "d.parquet", (first, 0), (last, 1)))
+    listing = table().current().listing()
+    assert listing.timeless == names(*paths(made)[:2])
+    assert numbers(table) == by_the_library(root) == [2, 3, 4, 5]
+    log.commit(root, log.equality_deletes(root / "e.parquet", pa.table({"v": [3]}), {"v": 2}))
+    assert numbers(table) == [2, 4, 5]
+
+
+@pytest.mark.parametrize("nulls", [1, None])
+def test_equality_deletes_of_rows_without_a_time_are_of_all_files(
+    create: Create, table: Make, root: Path, nulls: int | None
+) -> None:
+    """Wherever the times lie of the other rows that they delete."""
+    create().append(rows(1, None, v=[1, 2]))
+    gone = rows(5, None, v=[9, 2])
+    told = log.bounds(1, long(5 * DAY * 1_000), long(5 * DAY * 1_000))
+    told["null_value_counts"] = None if nulls is None else {1: nulls}
+    log.commit(root, log.equality_deletes(root / "d.parquet", gone, {"ts": 1, "v": 2}, **told))
+    assert numbers(table) == [1]
+
+
 @pytest.mark.parametrize("two", [False, True])
 def test_122_vectors_delete_rows_and_one_file_may_have_several_of_them(
     create: Create,
