@@ -41,7 +41,10 @@ class Followed(NamedTuple):
 def steps(
     listing: Listing, buckets: Buckets, window: Window, wanted: Container[int], first: int, end: int
 ) -> Iterator[tuple[int, Sequence[Step]]]:
-    """For each bucket that is wanted in `[first, end)` the rewrites that reach into its window, in order."""
+    """For each bucket that is wanted in `[first, end)` the rewrites that reach into its window, in order.
+
+    Without those that were taken back, as far as that is known.
+    """
     told, parts = Listing(listing.table, "", 0), list[tuple[int, int]]()
     for number, rewrite in enumerate(listing.rewrites):
         for side, segments in enumerate((rewrite.removed, rewrite.added)):
@@ -54,7 +57,7 @@ def steps(
         if reach.bucket not in wanted:
             continue
         if reach.members is not members:
-            members, found = reach.members, _by_rewrite(told, parts, reach.members)
+            members, found = reach.members, _standing(_by_rewrite(told, parts, reach.members))
         yield reach.bucket, found
 
 
@@ -64,6 +67,18 @@ def _by_rewrite(told: Listing, parts: Sequence[tuple[int, int]], members: Iterab
         number, side = parts[at]
         found.setdefault(number, Step({}, {}))[side][told.names[at]] = told.segment(at)
     return list(found.values())
+
+
+def _standing(rewrites: Sequence[Step]) -> list[Step]:
+    """Rewrites whose old files no later one removes again: these came back in between, as they were."""
+    last = {
+        (name, file.crc): at for at, (removed, _) in enumerate(rewrites) for name, file in removed.items()
+    }
+    return [
+        step
+        for at, step in enumerate(rewrites)
+        if all(last[name, file.crc] == at for name, file in step.removed.items())
+    ]
 
 
 def followed(recorded: Iterable[Segment], now: Iterable[Segment], rewrites: Sequence[Step]) -> Files:

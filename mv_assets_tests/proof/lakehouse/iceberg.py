@@ -117,7 +117,9 @@ class IcebergHistory:
         ids = some(self.random, sorted(self._rows))[:3]
         rows = self.arrivals.late()
         rows = [{**row, "id": ids[at] if at < len(ids) else row["id"]} for at, row in enumerate(rows)]
-        self.table.upsert(self._arrow(rows), join_cols=["id"])
+        # It asks for all columns of the table.
+        source = pa.Table.from_pylist(rows, self.table.schema().as_arrow())
+        self.table.upsert(source, join_cols=["id"])
         return self._now({**self._rows, **self._by_id(rows)})
 
     def add_column(self) -> None:

@@ -131,3 +131,28 @@ def test_only_rewrites_are_followed_wherever_they_reach(data: st.DataObject) -> 
         assert fingerprint(followed(then, now, rewrites).values()) == fingerprint(now)
     if listing.rewrites != first.rewrites:
         assert fingerprint(first.segments()) in earlier(listing)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_rewrites_are_followed_after_earlier_ones_were_taken_back(data: st.DataObject) -> None:
+    """A table is restored to before it was compacted, and compacted again: otherwise, or with more."""
+    table = Table()
+    for _ in range(data.draw(st.integers(1, 4))):
+        _change(table, data)
+    buckets, window = Buckets.of("1d"), data.draw(WINDOWS)
+    for _ in range(data.draw(st.integers(1, 3))):
+        before = dict(table.files)
+        if table.files:
+            _change(table, data, rewrites_only=True)
+        table.files = before
+        if data.draw(st.booleans()):
+            _change(table, data)
+    first = table.listing()
+    if table.files:
+        table.rewrite(sorted(table.files), 1, sort=True)
+    listing = table.listing()
+    for bucket, rewrites in steps(listing, buckets, window, BUCKETS, 0, DAYS * DAY):
+        bounds = buckets.window(bucket, window.before, window.after)
+        then, now = (overlapping(each.segments(), *bounds) for each in (first, listing))
+        assert fingerprint(followed(then, now, rewrites).values()) == fingerprint(now)
