@@ -23,15 +23,21 @@ def test_a_history_finds_the_mutant(
     mutant: str, kind: str, tmp_path: Path, engine: Engine, record_property: Callable[[str, object], None]
 ) -> None:
     for seed in range(_SEEDS):
-        (tmp_path / str(seed)).mkdir()
         with pytest.MonkeyPatch.context() as patch:
-            history = History(kind, seed, tmp_path / str(seed), engine)
+            history = _history(kind, seed, tmp_path / f"{seed} with it", engine)
             MUTANTS[mutant][0](patch)
             found = _found(history)
         if found is not None:
+            # It is the mutant that was found, and nothing else.
+            assert _found(_history(kind, seed, tmp_path / f"{seed} without", engine)) is None
             record_property("proved", f"a table of {kind} with: {mutant}: seed {seed} finds it: {found}")
             return
     raise AssertionError(f"{mutant}: not found by {_SEEDS} histories of {kind}")
+
+
+def _history(kind: str, seed: int, folder: Path, engine: Engine) -> History:
+    folder.mkdir()
+    return History(kind, seed, folder, engine)
 
 
 def _found(history: History) -> str | None:
