@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import product
 
 from sqlglot import exp
 
 from mv_assets.query.match.constants import COMPARISONS, kept
-from mv_assets.query.match.value_sets import ANYTHING, NOTHING, NULL, SOMETHING, ValueSet
+from mv_assets.query.match.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
 from mv_assets.spark_sql.canonical import bare, spelled
 
 # By table.column: the column's Spark type.
@@ -134,7 +133,7 @@ def _said_of_column(condition: exp.Expr, kinds: Kinds) -> Only | None:
             if any(each is None for each in points):
                 return None
             sets = [each.values for each in points if each is not None]
-            return Only(spelled(condition.this), reduce(ValueSet.or_, sets, NOTHING))
+            return Only(spelled(condition.this), ValueSet.any_of(sets))
     if type(condition) not in COMPARISONS:
         return None
     left, right = condition.this, condition.expression
@@ -219,8 +218,8 @@ def _of_one_column(fact: Fact) -> Only | None:
     found = [each for each in parts if each is not None]
     if len(found) < len(parts) or len({each.column for each in found}) > 1:
         return None
-    together = ValueSet.and_ if isinstance(fact, All) else ValueSet.or_
-    return Only(found[0].column, reduce(together, [each.values for each in found]))
+    together = ValueSet.all_of if isinstance(fact, All) else ValueSet.any_of
+    return Only(found[0].column, together([each.values for each in found]))
 
 
 def _cases(facts: list[Fact]) -> list[_Case]:

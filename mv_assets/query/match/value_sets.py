@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 
@@ -37,23 +39,30 @@ class ValueSet:
     def of(cls, value: Any) -> Self:
         return cls(((_Edge(0, value), _Edge(0, value, after=True)),))
 
-    def and_(self, other: ValueSet) -> ValueSet:
-        found = [
-            (max(low, other_low), min(high, other_high))
-            for low, high in self.stretches
-            for other_low, other_high in other.stretches
-            if max(low, other_low) < min(high, other_high)
-        ]
-        return ValueSet(tuple(found), self.null and other.null)
-
-    def or_(self, other: ValueSet) -> ValueSet:
+    @staticmethod
+    def any_of(sets: Sequence[ValueSet]) -> ValueSet:
+        """All values of some sets; at once, as lists of thousands of constants are usual."""
         joined: list[_Stretch] = []
-        for low, high in sorted((*self.stretches, *other.stretches)):
+        for low, high in sorted(stretch for each in sets for stretch in each.stretches):
             if joined and low <= joined[-1][1]:
                 joined[-1] = joined[-1][0], max(joined[-1][1], high)
             else:
                 joined.append((low, high))
-        return ValueSet(tuple(joined), self.null or other.null)
+        return ValueSet(tuple(joined), any(each.null for each in sets))
+
+    @staticmethod
+    def all_of(sets: Sequence[ValueSet]) -> ValueSet:
+        """The values that are in each of some sets."""
+        return reduce(ValueSet.and_, sets)
+
+    def and_(self, other: ValueSet) -> ValueSet:
+        found, mine, theirs = list[_Stretch](), 0, 0
+        while mine < len(self.stretches) and theirs < len(other.stretches):
+            (low, high), (other_low, other_high) = self.stretches[mine], other.stretches[theirs]
+            if max(low, other_low) < min(high, other_high):
+                found.append((max(low, other_low), min(high, other_high)))
+            mine, theirs = (mine + 1, theirs) if high < other_high else (mine, theirs + 1)
+        return ValueSet(tuple(found), self.null and other.null)
 
     def others(self) -> ValueSet:
         """All other values, and no null: what is not true of a null is not false of it either."""

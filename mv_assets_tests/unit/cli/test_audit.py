@@ -62,6 +62,7 @@ def test_an_audit_says_what_is_wrong_marks_it_and_ends_with_1(project: Path, com
         "broken_files": [],
         "troubles": [],
         "stalled": None,
+        "published": [],
     }
     (view,) = json.loads(commands.run(project, "status", "--json")[0])["views"]
     stale = {(bucket["state"], bucket["stale_reason"]) for bucket in view["buckets"]}
