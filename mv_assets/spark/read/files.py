@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from posixpath import basename, normpath
@@ -224,18 +225,28 @@ def _found(
             raise
         path = str((error.getMessageParameters() or {}).get("path"))
         raise Unreadable(f"file {printable(path)} is not there") from error
+    return rows, _named(scan.files, uris)
+
+
+def _named(files: Iterable[str], uris: Iterable[str]) -> dict[str, str]:
+    """Each file's path as Spark writes it."""
     found: dict[tuple[str, str], str] = {}
     for uri in uris:
         store, path = _split(unquote(uri))
         # Spark adds its own store where a path names none.
         found[store, path] = found["", path] = uri
-    for path in scan.files:
+    for path in files:
         if _split(path) not in found:
             raise Unreadable(
                 f"file {printable(path)} is not there, or hidden from Spark by a name that begins with "
                 ". or _; rename it"
             )
-    return rows, {path: found[_split(path)] for path in scan.files}
+    named = {path: found[_split(path)] for path in files}
+    if len(set(named.values())) < len(named):
+        # Under two names its rows would count twice, or more often.
+        twice, _ = Counter(named.values()).most_common(1)[0]
+        raise Unreadable(f"file {printable(twice)} is listed under two names; rewrite its rows")
+    return named
 
 
 def _by_file(

@@ -235,6 +235,15 @@ def test_answers_and_audits_are_without_deleted_rows(lake: UncheckedLake) -> Non
             assert [tuple(row) for row in found] == expected
 
 
+def test_a_file_under_two_names_is_read_by_nobody(lake: UncheckedLake) -> None:
+    """Its rows would count twice."""
+    root = lake.folder / "events"
+    [file, *_] = log.actions(root, "add")
+    log.commit(root, {"add": file | {"path": f"file://{root}/{file['path']}"}})
+    assert lake.outcomes() == {0: "failed", 1: ALL, 2: ALL}
+    assert "is listed under two names" in lake.failures()[0]
+
+
 # Iceberg
 
 
