@@ -51,6 +51,8 @@ class IcebergHistory:
         # Data files by the paths of their vectors.
         self._vector_of: dict[str, str] = {}
         self._files = 0
+        if chance.random() < 0.5:
+            self.partition()
         for _ in range(4):
             self.append()
 
@@ -95,14 +97,14 @@ class IcebergHistory:
     def delete(self) -> object:
         number = self.random.randrange(8)
         hit = {row for row, each in self._rows.items() if each.get(self._id("v")) == number}
-        if self._equal() or not hit:
+        if not hit or not self._without_equal():
             return False
         self.table.delete(f"v = {number}")
         return self._now({row: each for row, each in self._rows.items() if row not in hit})
 
     def overwrite(self) -> object:
         """All before some row goes, and other rows come."""
-        if self._equal() or not self._rows:
+        if not self._rows or not self._without_equal():
             return False
         limit = self.random.choice(sorted(self._rows))
         rows = [*self.arrivals.late(), *self.arrivals.next_day()]
@@ -112,7 +114,7 @@ class IcebergHistory:
 
     def upsert(self) -> object:
         """Some rows get other values, and others come."""
-        if self._equal() or not self._rows:
+        if not self._rows or not self._without_equal():
             return False
         ids = some(self.random, sorted(self._rows))[:3]
         rows = self.arrivals.late()
@@ -359,6 +361,10 @@ class IcebergHistory:
 
     def _equal(self) -> bool:
         return any(file.content == DataFileContent.EQUALITY_DELETES for file in self._deletes())
+
+    def _without_equal(self) -> bool:
+        """Have no deletes by values, with which the library can't read the table."""
+        return not self._equal() or self.compact() is not False
 
     def _some_places(self, file: File) -> list[int]:
         return some(self.random, range(len(file.ids)))
