@@ -13,9 +13,9 @@ from datetime import datetime
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
-from mv_assets.config import Function, MaterializedView
+from mv_assets.config import Function, MaterializedView, Target
 from mv_assets.config.checks import suggestion
 from mv_assets.config.models import BaseTable, FurtherTable
 from mv_assets.config.values import python_name
@@ -257,6 +257,7 @@ class _Further(_Named, total=False):
     stall_after: str
     max_buckets_per_run: int
     on_base_delete: str
+    publish: Literal[False] | Target
     owners: list[str] | tuple[str, ...]
 
 

@@ -222,7 +222,7 @@ def test_an_edited_demo_is_loaded_anew_under_way_and_one_with_mistakes_is_not(tm
         ui, file = Ui(running.said()), running.demo.project
         text = file.read_text()
         sensors = ui.sensors()
-        assert [sensor["sensorState"]["status"] for sensor in sensors] == ["RUNNING"]
+        assert [sensor["sensorState"]["status"] for sensor in sensors] == ["RUNNING", "RUNNING"]
 
         # A run is not lost when what it runs is loaded anew.
         running.until(lambda: ui.runs("STARTED"))

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster import DagsterInstance, ExecuteInProcessResult
 from dagster_pyspark import LazyPySparkResource
 
-from mv_assets.config import Draft, StateDatabase
+from mv_assets.config import Draft, StateDatabase, WarehouseFolder
 from mv_assets.defs import Deployment, definitions_of
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.support.memory_table import DAY
@@ -37,7 +37,7 @@ class InProcessDagster:
         project = lake.project.model_copy(
             update={
                 "state": StateDatabase(url=f"sqlite:///{lake.folder.parent}/state.db"),
-                "warehouse": str(lake.folder / lake.storehouse),
+                "warehouse": WarehouseFolder(path=str(lake.folder / lake.storehouse)),
                 "spark": lake.engine.declared,
             }
         )
