@@ -36,7 +36,7 @@ ENDS: dict[str, tuple[list[str], int, str]] = {
     "explain": (["explain", "hourly", "2024-01-01"], 0, "VALID"),
     "audit": (["audit", "hourly", "--all"], 0, "3 equal"),
     "gc": (["gc"], 0, "nothing"),
-    "publish": (["publish", "hourly"], 0, "hourly"),
+    "publish": (["publish", "hourly"], 2, "hourly is published nowhere"),
     "project": (["project", "check"], 0, "no mistakes"),
     "demo": (["demo", "late"], 2, "the project is"),
     "query that reads nothing": (["query", NOTHING], 0, "0"),
@@ -99,12 +99,8 @@ def _site(root: Path, spark: dict[str, Any]) -> Site:
         "state": f"sqlite:///{root}/state.db",
         "warehouse": str(root / "warehouse"),
         "spark": spark,
-        "publish": {"catalog": {"type": "sql", "uri": f"sqlite:///{root}/catalog.db"}, "namespace": "marts"},
         "tables": [{"name": "trips", "path": "trips", "time_column": "at", "settle": "0s"}],
-        "views": [
-            {"name": "hourly", "sql": SQL, **view},
-            {"name": "slow", "sql": slow, "publish": False, **view},
-        ],
+        "views": [{"name": "hourly", "sql": SQL, **view}, {"name": "slow", "sql": slow, **view}],
     }
     (root / "project.yaml").write_text(yaml.safe_dump(declared))
     return Site(root)
