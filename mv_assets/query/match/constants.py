@@ -37,7 +37,7 @@ _KEPT: dict[type[exp.Expr], Compare] = {
     exp.GTE: lambda value: ValueSet.above(value, included=True),
 }
 _KEPT_WHOLE: dict[type[exp.Expr], Compare] = {
-    exp.EQ: lambda value: ValueSet.of(int(value)) if value == int(value) else NOTHING,
+    exp.EQ: lambda value: ValueSet.whole(int(value)) if value == int(value) else NOTHING,
     exp.NEQ: lambda value: _KEPT_WHOLE[exp.EQ](value).others(),
     exp.LT: lambda value: ValueSet.below(ceil(value)),
     exp.LTE: lambda value: ValueSet.below(floor(value) + 1),

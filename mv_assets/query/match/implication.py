@@ -205,7 +205,8 @@ class _Case:
         found = {one}
         for _ in self.same:
             found |= {name for pair in self.same if found & set(pair) for name in pair}
-        return other in found
+        values = self.values.get(one, ANYTHING)
+        return other in found or (values.single and values == self.values.get(other))
 
 
 def _of_one_column(fact: Fact) -> Only | None:

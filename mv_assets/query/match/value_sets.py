@@ -39,6 +39,11 @@ class ValueSet:
     def of(cls, value: Any) -> Self:
         return cls(((_Edge(0, value), _Edge(0, value, after=True)),))
 
+    @classmethod
+    def whole(cls, value: int) -> Self:
+        """One whole number, up to the next one: so neighbours make one stretch, as a range would."""
+        return cls(((_Edge(0, value), _Edge(0, value + 1)),))
+
     @staticmethod
     def any_of(sets: Sequence[ValueSet]) -> ValueSet:
         """All values of some sets; at once, as lists of thousands of constants are usual."""
@@ -78,6 +83,15 @@ class ValueSet:
     def within(self, other: ValueSet) -> bool:
         """Whether every value of it is one of the other's."""
         return self.and_(other) == self
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one value. Only whole numbers are ints, and only those have a next one."""
+        if self.null or len(self.stretches) != 1:
+            return False
+        ((low, high),) = self.stretches
+        after = low._replace(after=True)
+        return high == after or (type(low.value) is int and high == low._replace(value=low.value + 1))
 
     @property
     def empty(self) -> bool:
