@@ -64,7 +64,9 @@ class Contents:
     def buckets(self) -> pa.Table:
         """Every bucket with a row in the map."""
         columns = [
-            _times(values) if BUCKETS.field(name).type == _TIME else pa.array(values, BUCKETS.field(name).type)
+            _times(values)
+            if BUCKETS.field(name).type == _TIME
+            else pa.array(values, BUCKETS.field(name).type)
             for name, values in self._columns.items()
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)

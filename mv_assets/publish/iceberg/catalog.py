@@ -51,7 +51,7 @@ class Staged(Transaction):
 class Overwrite(_OverwriteFiles):
     """Files that come and go in one snapshot, over one whose manifests were read.
 
-    The library's own reads them again, twice, keeps those that list nothing, and never puts small ones together.
+    The library's own reads them twice more, keeps empty ones, and never puts small ones together.
     """
 
     def __init__(
