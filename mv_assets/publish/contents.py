@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +34,7 @@ BUCKETS = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contents:
     """A map at one version, as others see it: files that hold exactly its current rows, and its buckets."""
 
@@ -50,42 +52,50 @@ class Contents:
 
     def summary(self, at: int) -> dict[str, str]:
         """What a snapshot says of itself."""
-        stale = sum(self._state(row) is State.STALE for row in self.rows)
         return {
             VIEW: self.header.view,
             VERSION: str(self.header.version),
             "mv-assets.watermark": iso(self.header.watermark),
             "mv-assets.definition": self.header.definition,
-            "mv-assets.stale": str(stale),
+            "mv-assets.stale": str(self._columns["state"].count(State.STALE.value)),
             AT: str(at),
         }
 
     def buckets(self) -> pa.Table:
         """Every bucket with a row in the map."""
-        following = self.header.buckets.next
         columns = [
-            _times([row.bucket for row in self.rows]),
-            _times([following(row.bucket) for row in self.rows]),
-            pa.array([self._state(row).value for row in self.rows], pa.string()),
-            pa.array([shown(row, self.header) for row in self.rows], pa.int64()),
-            _times([row.refreshed_at for row in self.rows]),
-            pa.array([self._reason(row) for row in self.rows], pa.string()),
+            _times(values)
+            if BUCKETS.field(name).type == _TIME
+            else pa.array(values, BUCKETS.field(name).type)
+            for name, values in self._columns.items()
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)
 
     def digest(self) -> str:
         """Names all of it but the version: what is equal need not be published again."""
-        rows = [(row.bucket, row.state, row.rows, row.refreshed_at, self._reason(row)) for row in self.rows]
         header, files = self.header, sorted(file.path for file in self.files)
-        told = (header.definition, header.watermark, files, rows)
+        told = (header.definition, header.watermark, files, self._columns)
         return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
-    def _state(self, row: StoredRow) -> State:
-        """The state that counts: data of another definition is STALE without being marked."""
-        return row.state if row.definition in (None, self.header.definition) else State.STALE
-
-    def _reason(self, row: StoredRow) -> str | None:
-        return row.reason or OTHER_DEFINITION if self._state(row) is State.STALE else None
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        """What is said of the buckets: made once, as there may be very many of them."""
+        rows, following = self.rows, self.header.buckets.next
+        # The state that counts: data of another definition is STALE without being marked.
+        usual = (None, self.header.definition)
+        states = [row.state if row.definition in usual else State.STALE for row in rows]
+        starts = [row.bucket for row in rows]
+        return {
+            "start": starts,
+            "end": [following(start) for start in starts],
+            "state": [state.value for state in states],
+            "rows": [shown(row, self.header) for row in rows],
+            "refreshed_at": [row.refreshed_at for row in rows],
+            "reason": [
+                row.reason or OTHER_DEFINITION if state is State.STALE else None
+                for row, state in zip(rows, states, strict=True)
+            ],
+        }
 
 
 def contents(header: Header, rows: Sequence[StoredRow], holdings: Iterable[Holding]) -> Contents:

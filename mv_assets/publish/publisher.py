@@ -17,7 +17,7 @@ from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.errors import Fenced, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Doing, Header, Publication
+from mv_assets.state.model import Doing, Header, Publication, StoredRow
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
@@ -162,9 +162,11 @@ class Publisher:
     def _published(
         self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
     ) -> PublishedView:
+        stored = None
         for _ in range(_TRIES):
+            stored = self.store.stored(name, stored)
             try:
-                found = self._publish_once(name, target, look=look, enough=enough)
+                found = self._publish_once(*stored, target, look=look, enough=enough)
             except (Lost, Fenced):
                 # Others changed the table, or the view's definition, meanwhile.
                 continue
@@ -188,11 +190,16 @@ class Publisher:
             raise StillCopying(name)
 
     def _publish_once(
-        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+        self,
+        header: Header,
+        rows: Sequence[StoredRow],
+        target: Target,
+        *,
+        look: bool,
+        enough: Callable[[], bool],
     ) -> PublishedView | None:
-        """Show the map as it is now; None if something had to be copied first, and it is another one now."""
-        publications = Publications(self.store)
-        header, rows = self.store.stored(name)
+        """Show the map as it was read; None if something had to be copied, and it is another one now."""
+        name, publications = header.view, Publications(self.store)
         holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
         mixed = [found for each in holdings if (found := each.mixed()).files]
         if mixed:

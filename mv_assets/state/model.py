@@ -434,6 +434,7 @@ class StoredRow(NamedTuple):
     reason: str | None
     # That of its data; None without any.
     definition: str | None
+    token: int
 
 
 @dataclass(frozen=True, slots=True)

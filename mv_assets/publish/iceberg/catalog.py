@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.manifest import ManifestFile
-from pyiceberg.table import Table
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 
 from mv_assets.errors import MvError
@@ -22,8 +26,74 @@ _MANIFEST_BYTES = 8 << 20
 _NO_SECRETS = ("name", "type", "warehouse")
 
 
+class Manifest(NamedTuple):
+    """A list of files, read: those that are still there."""
+
+    file: ManifestFile
+    entries: Sequence[ManifestEntry]
+
+
+class Staged(Transaction):
+    """Changes to a table; the library's own copies all that the table ever was each time it is asked."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._applied: tuple[object, TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        # Whatever is staged makes another tuple of it.
+        if self._applied is None or self._applied[0] is not self._updates:
+            self._applied = self._updates, super().table_metadata
+        return self._applied[1]
+
+
 class Overwrite(_OverwriteFiles):
-    """Files that come and go in one snapshot; the library's own never puts small manifests together."""
+    """Files that come and go in one snapshot, over one whose manifests were read.
+
+    The library's own reads them twice more, keeps empty ones, and never puts small ones together.
+    """
+
+    def __init__(
+        self,
+        operation: Operation,
+        transaction: Transaction,
+        io: FileIO,
+        summary: Mapping[str, str],
+        before: Sequence[Manifest],
+    ) -> None:
+        super().__init__(operation, transaction, io, snapshot_properties=dict(summary))
+        self._before = before
+
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        gone = [entry for each in self._before for entry in each.entries if self._goes(entry)]
+        self._validate_required_deletes(gone)
+        return [self._as(ManifestEntryStatus.DELETED, entry, self._snapshot_id) for entry in gone]
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        found = list[ManifestFile]()
+        for file, entries in self._before:
+            stay = [entry for entry in entries if not self._goes(entry)]
+            if stay and len(stay) == len(entries):
+                found.append(file)
+            elif stay:
+                with self.new_manifest_writer(self.spec(file.partition_spec_id)) as writer:
+                    for entry in stay:
+                        writer.add_entry(self._as(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id))
+                found.append(writer.to_manifest_file())
+        return found
+
+    def _goes(self, entry: ManifestEntry) -> bool:
+        return entry.data_file in self._deleted_data_files
+
+    def _as(self, status: ManifestEntryStatus, entry: ManifestEntry, snapshot: int | None) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=status,
+            snapshot_id=snapshot,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=entry.data_file,
+        )
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         manager = _ManifestMergeManager(

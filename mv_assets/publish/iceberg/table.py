@@ -20,7 +20,7 @@ from mv_assets.buckets import iso
 from mv_assets.publish.contents import VERSION, VIEW
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.iceberg import changes
-from mv_assets.publish.iceberg.catalog import Overwrite, table_of
+from mv_assets.publish.iceberg.catalog import Manifest, Overwrite, Staged, table_of
 from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
 from mv_assets.publish.iceberg.snapshots import Known, expired, known
@@ -63,7 +63,7 @@ class PublishedTable:
     _table: Table | None = field(default=None, init=False)
     _known: list[Known] = field(default_factory=list, init=False)
     _left: list[Known] = field(default_factory=list, init=False)
-    _files: dict[str, DataFile] | None = field(default=None, init=False)
+    _read: list[Manifest] | None = field(default=None, init=False)
 
     def load(self) -> Shown | None:
         """What it shows now; None if it is not there.
@@ -76,7 +76,7 @@ class PublishedTable:
         return self._seen()
 
     def _seen(self) -> Shown | None:
-        self._known, self._files = [], None
+        self._known, self._read = [], None
         if self._table is None:
             return None
         if self._table.metadata.properties.get(VIEW) != self.view:
@@ -97,22 +97,22 @@ class PublishedTable:
 
     def files(self) -> dict[str, DataFile]:
         """The data files of its last snapshot of ours, by path; none if there is none of them."""
-        if self._files is None:
-            self._files = self._read_files()
-        return self._files
+        found = (entry.data_file for manifest in self._manifests() for entry in manifest.entries)
+        return {file.file_path: file for file in found}
 
-    def _read_files(self) -> dict[str, DataFile]:
+    def _manifests(self) -> list[Manifest]:
+        if self._read is None:
+            self._read = self._read_manifests()
+        return self._read
+
+    def _read_manifests(self) -> list[Manifest]:
         last = self._last_own()
         if self._table is None or (last is None and self._table.current_snapshot() is None):
-            return {}
+            return []
         snapshot = self._table.current_snapshot() if last is None else last.snapshot
         assert snapshot is not None  # noqa: S101 - as said above
-        entries = (
-            entry
-            for manifest in snapshot.manifests(self._table.io)
-            for entry in manifest.fetch_manifest_entry(self._table.io)
-        )
-        return {entry.data_file.file_path: entry.data_file for entry in entries}
+        io = self._table.io
+        return [Manifest(each, each.fetch_manifest_entry(io)) for each in snapshot.manifests(io)]
 
     def commit(self, change: Change, summary: Mapping[str, str], at: int) -> Shown:
         """One snapshot more, on top of the last of ours; whatever else came since is not part of it.
@@ -178,10 +178,10 @@ class PublishedTable:
         operation = "" if current.summary is None else f" ({current.summary.operation.value})"
         return f"snapshot {current.snapshot_id} of {when}{operation} is somebody else's"
 
-    def _transaction(self, table: Table) -> Transaction:
+    def _transaction(self, table: Table) -> Staged:
         # In this process, whatever others have set.
         table.metadata.properties.update(_NO_RETRIES)
-        return table.transaction()
+        return Staged(table)
 
     def _create(self, change: Change, summary: Mapping[str, str]) -> None:
         schema = Schema(*numbered(change.columns, [], itertools.count(1)).fields)
@@ -195,7 +195,7 @@ class PublishedTable:
         with tx:
             mapping, _ = mapping_of(tx.table_metadata.schema(), [])
             tx.set_properties({_MAPPING: mapping.model_dump_json()})
-            self._snapshot(tx, Operation.APPEND, change, {}, summary)
+            self._snapshot(tx, Operation.APPEND, change, (), summary)
 
     def _replace(self, table: Table, change: Change, summary: Mapping[str, str], at: int) -> None:
         metadata, last, files = table.metadata, self._last_own(), self.files()
@@ -211,7 +211,7 @@ class PublishedTable:
                 changes.have_columns(tx, schema)
                 changes.sort(tx, change.sorted_by)
                 tx.set_properties({_MAPPING: mapping.model_dump_json()})
-            gone = {path: files[path] for path in change.gone if path in files}
+            gone = [files[path] for path in change.gone if path in files]
             self._snapshot(tx, Operation.OVERWRITE, change, gone, summary)
             coming = [Known(self._known[-1].snapshot, None, at, own=True)] if self._known else []
             self._left = self._expired(metadata, [*self._known, *coming], at, wrong)
@@ -223,15 +223,13 @@ class PublishedTable:
         tx: Transaction,
         operation: Operation,
         change: Change,
-        gone: Mapping[str, DataFile],
+        gone: Sequence[DataFile],
         summary: Mapping[str, str],
     ) -> None:
-        with Overwrite(
-            operation=operation, transaction=tx, io=changes.io_of(tx), snapshot_properties=dict(summary)
-        ) as overwrite:
+        with Overwrite(operation, tx, changes.io_of(tx), summary, self._manifests()) as overwrite:
             for file in change.added(tx.table_metadata, changes.io_of(tx)):
                 overwrite.append_data_file(file)
-            for file in gone.values():
+            for file in gone:
                 overwrite.delete_data_file(file)
 
     def _expired(

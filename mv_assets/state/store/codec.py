@@ -104,11 +104,15 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
     }
 
 
+# A lookup costs a fraction of the call that makes a member of a value.
+_STATES = {state.value: state for state in State}
+
+
 def stored_row(record: Sequence[Any]) -> StoredRow:
     """Of what it was computed from only the definition, which stands alone in quotes before all else."""
-    bucket, state, generation, rows, size, refreshed_at, reason, text = record
+    bucket, state, generation, rows, size, refreshed_at, reason, token, text = record
     definition = None if text is None else text.split('"', 2)[1]
-    return StoredRow(bucket, State(state), generation, rows, size, refreshed_at, reason, definition)
+    return StoredRow(bucket, _STATES[state], generation, rows, size, refreshed_at, reason, definition, token)
 
 
 def inputs(text: str | None) -> Inputs | None:

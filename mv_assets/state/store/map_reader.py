@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -61,7 +61,7 @@ _RUN = (
 )
 _STORED = (
     select(*(_partition.c[name] for name in ("bucket", "state", "generation", "rows", "bytes")))
-    .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.inputs)
+    .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.token, _partition.c.inputs)
     .where(at_view(_partition))
     .order_by(_partition.c.bucket)
 )
@@ -121,10 +121,18 @@ class MapReader:
         """Rows in order of their buckets."""
         return self._between(_ALL_ROWS, start, end)
 
-    def stored_rows(self) -> list[StoredRow]:
-        """What is stored of each bucket, in order."""
-        found = self._connection.execute(_STORED, {"at_view": self.view})
-        return [codec.stored_row(record) for record in found]
+    def stored_rows(self, version: int = 0, known: Sequence[StoredRow] = ()) -> list[StoredRow]:
+        """What is stored of each bucket, in order; what was known at a version is not read again."""
+        if known:
+            newer = self._stored(_STORED.where(_partition.c.token > version))
+            rows = {**{row.bucket: row for row in known}, **{row.bucket: row for row in newer}}
+            if self._add_up(rows.values()):
+                return [rows[bucket] for bucket in sorted(rows)]
+        return self._stored(_STORED)
+
+    def _stored(self, wanted: Select[Any]) -> list[StoredRow]:
+        # All at once: one by one costs as much again.
+        return list(map(codec.stored_row, self._connection.execute(wanted, {"at_view": self.view}).all()))
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
@@ -138,9 +146,16 @@ class MapReader:
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
         rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
+        return rows if self._add_up(rows.values(), start, end) else None
+
+    def _add_up(
+        self, rows: Collection[PartitionRow | StoredRow], start: int | None = None, end: int | None = None
+    ) -> bool:
+        """Whether these are the rows that are there, of which each that changed was read."""
+        token = schema.partition.c.token
         sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
         count, tokens = self._connection.execute(sums).one()
-        return rows if (count, tokens) == (len(rows), sum(row.token for row in rows.values())) else None
+        return bool((count, tokens) == (len(rows), sum(row.token for row in rows)))
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""

@@ -138,14 +138,23 @@ class Store:
 
         return self._ask(view, question)
 
-    def stored(self, view: str) -> tuple[Header, list[StoredRow]]:
-        """What is stored of a view, at one version.
+    def stored(
+        self, view: str, known: tuple[Header, list[StoredRow]] | None = None
+    ) -> tuple[Header, list[StoredRow]]:
+        """What is stored of a view, at one version; of what was `known` before only what is new is read.
 
         Raises:
             UnknownView: nobody declared it.
 
         """
-        return self._ask(view, lambda reader: (reader.known_header(), reader.stored_rows()))
+
+        def question(reader: MapReader) -> tuple[Header, list[StoredRow]]:
+            header = reader.known_header()
+            if known is None or known[0].version > header.version:
+                return header, reader.stored_rows()
+            return header, reader.stored_rows(known[0].version, known[1])
+
+        return self._ask(view, question)
 
     def summaries(self, views: Iterable[str]) -> dict[str, MapSummary]:
         """What tells whether anything is to be done about views, without reading their maps.

@@ -84,3 +84,33 @@ def test_a_map_that_was_restored_from_a_backup_is_read_anew(known: Deployment) -
         connection.execute(text("UPDATE mv_partition SET token = token - 1, reason = 'restored'"))
     d.manager.force(d.declaration, [3 * DAY], "by hand")
     assert d.store.snapshot(d.name, known=before) == d.map()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_stored_and_read_on_is_what_would_be_read_anew(known: Deployment, seed: int) -> None:
+    chance, d = random.Random(seed), known
+    seen = [d.store.stored(d.name)]
+    for _ in range(15):
+        chance.choice(happenings(d, chance))()
+        now = d.store.stored(d.name)
+        for before in seen:
+            assert d.store.stored(d.name, before) == now
+        seen = [*seen[-3:], now]
+
+
+def test_of_what_is_stored_only_what_changed_is_read(known: Deployment) -> None:
+    before = known.store.stored(known.name)
+    known.manager.force(known.declaration, [2 * DAY], "by hand")
+    _, after = known.store.stored(known.name, before)
+    same = {row.bucket: row for row in before[1]}
+    assert {row.bucket for row in after if row is not same[row.bucket]} == {2 * DAY}
+
+
+def test_what_is_stored_in_a_map_restored_from_a_backup_is_read_anew(known: Deployment) -> None:
+    d = known
+    d.manager.force(d.declaration, [2 * DAY], "by hand")
+    before = d.store.stored(d.name)
+    with d.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_partition SET token = token - 1, reason = 'restored'"))
+    d.manager.force(d.declaration, [3 * DAY], "by hand")
+    assert d.store.stored(d.name, before) == d.store.stored(d.name)
