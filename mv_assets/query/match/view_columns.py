@@ -72,7 +72,7 @@ def view_columns_of(
     """
     select = _select_of(view)
     base = sources[view.declared.base.table]
-    resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])
+    resolver = Resolver(base, [sources[name] for name in view.declared.joined])
     resolver.query(select, {}, None)
     shape = shape_of(select, resolver.meaning, lenient=True)
     if shape.having is not None or shape.distinct:
