@@ -6,6 +6,7 @@ queries rely on, and only for rows that were computed from exactly what was veri
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 from mv_assets.observe.inputs import ViewInputs
@@ -19,7 +20,6 @@ from mv_assets.tables.listing import Table, replaced
 from mv_assets.views.view import View
 
 _LAYOUT = "key"
-_UNIQUE = b"unique"
 
 
 def verify(view_inputs: ViewInputs, tables: Mapping[str, Table]) -> None:
@@ -39,24 +39,28 @@ def verify(view_inputs: ViewInputs, tables: Mapping[str, Table]) -> None:
         known, what = _memory(view, table), _what(key, name, view_inputs.dimension_inputs)
         if known is not None and what in known.metadata([what], _LAYOUT):
             continue
-        keys.verify(table, listing, key)
+        kinds = keys.verify(table, listing, key)
         again = Tables(tables).listing(name)
         if replaced(listing, again) or fingerprint(listing.segments()) != fingerprint(again.segments()):
             raise KeyUnknown(name, key, "it changed while it was read")
         # What is said of files that are too young to be sure of is not said for ever.
         if known is not None and listing.recheck_at is None and again.recheck_at is None:
-            known.save_metadata({what: _UNIQUE}, _LAYOUT)
+            known.save_metadata({what: json.dumps(kinds).encode()}, _LAYOUT)
             known.forget_metadata([what])
 
 
-def unique(view: View, tables: Mapping[str, Table], inputs: Inputs) -> frozenset[str]:
-    """The dimensions whose declared keys were verified for exactly what these inputs record."""
-    found = set()
+def unique(view: View, tables: Mapping[str, Table], inputs: Inputs) -> dict[str, dict[str, str]]:
+    """The dimensions whose declared keys were verified for exactly what these inputs record.
+
+    With the types of the keys' columns.
+    """
+    found = {}
     for name, key in view.declared.keys.items():
         known, what = _memory(view, tables[name]), _what(key, name, inputs.dimensions)
-        if known is not None and what in known.metadata([what], _LAYOUT):
-            found.add(name)
-    return frozenset(found)
+        said = None if known is None else known.metadata([what], _LAYOUT).get(what)
+        if said is not None:
+            found[name] = json.loads(said)
+    return found
 
 
 def _what(key: tuple[str, ...], name: str, dimensions: Iterable[tuple[str, Fingerprint]]) -> str:

@@ -39,8 +39,8 @@ def is_key_type(kind: str | None) -> bool:
     return kind is not None and (kind in _KINDS or _DECIMAL.fullmatch(kind) is not None)
 
 
-def verify(table: Table, listing: Listing, key: Sequence[str]) -> None:
-    """See that the key is one, in the files as they were listed.
+def verify(table: Table, listing: Listing, key: Sequence[str]) -> dict[str, str]:
+    """See that the key is one, in the files as they were listed; the types of its columns.
 
     Raises:
         KeyNotUnique: two rows have the same values.
@@ -48,9 +48,12 @@ def verify(table: Table, listing: Listing, key: Sequence[str]) -> None:
 
     """
     try:
-        rows = _rows(table, listing, key)
+        kinds = _kinds(table, listing, key)
+        rows = _rows(table, listing, kinds)
     except Unusable as error:
         raise KeyUnknown(table.name, key, str(error)) from error
+    if not kinds:
+        return {}
     for column in rows.column_names:
         rows = rows.filter(pc.is_valid(rows[column]))
     counted = rows.group_by(rows.column_names).aggregate([([], "count_all")])
@@ -60,30 +63,33 @@ def verify(table: Table, listing: Listing, key: Sequence[str]) -> None:
         first = twice.sort_by(order).slice(0, 1).to_pylist()[0]
         values = ", ".join(printable(repr(first[column])) for column in rows.column_names)
         raise KeyNotUnique(table.name, key, values, first["count_all"])
+    return {column.lower(): kind for column, kind in kinds.items()}
 
 
-def _rows(table: Table, listing: Listing, key: Sequence[str]) -> pa.Table:
-    wanted = _wanted(table, listing, key)
-    files = _files(table, listing)
+def _rows(table: Table, listing: Listing, kinds: Mapping[str, str]) -> pa.Table:
+    wanted, files = (
+        pa.schema([(column, _kind(kind)) for column, kind in kinds.items()]),
+        _files(table, listing),
+    )
     batches = [batch for name in listing.names for batch in files.batches(name, wanted)]
     return pa.Table.from_batches(batches, wanted)
 
 
-def _wanted(table: Table, listing: Listing, key: Sequence[str]) -> pa.Schema:
-    kinds = listing.schema if all(_named(listing.schema, column) for column in key) else None
-    if kinds is None:
+def _kinds(table: Table, listing: Listing, key: Sequence[str]) -> dict[str, str]:
+    """The types of its columns, under the table's own names: these say where a column is."""
+    kinds = listing.schema
+    if any(_named(kinds, column) is None for column in key):
         kinds = table.columns(frozenset(key), everywhere=True) or {}
-    found = {column: _named(kinds, column) for column in key}
+    found = {}
     # A table without files has no rows that could be alike.
-    if not listing.names:
-        return pa.schema([(column, pa.null()) for column in key])
-    for column, named in found.items():
+    for column in key if listing.names else ():
+        named = _named(kinds, column)
         if named is None:
             raise Unusable(f"there is no column {column}")
         if not is_key_type(kinds[named]):
             raise Unusable(f"column {column} is {kinds[named]}, and a key is of {_KNOWN}")
-    # By the table's own name: it says where a column is.
-    return pa.schema([(named or column, _kind(kinds[named or column])) for column, named in found.items()])
+        found[named] = kinds[named]
+    return found
 
 
 def _named(kinds: Mapping[str, str], column: str) -> str | None:
