@@ -467,8 +467,8 @@ def test_a_wrong_field_of_a_view_says_what_would_be_right(
         ("[{table: zones, key: [id, ID]}]", r"0\.key", "key of zones names a column twice; keep one"),
         ("[{table: zones, key: 5}]", r"0\.key", "tuple|list"),
         ("[{table: zones, key: ['']}]", r"0\.key\.0", "empty"),
-        ("[{key: id}]", r"0\.table", "equired"),
-        ("[{table: zones, keys: id}]", r"0\.keys", "keys|unknown|permitted"),
+        ("[{key: id}]", r"0\.table", "missing; it has no default"),
+        ("[{table: zones, keys: id}]", r"0\.keys", "not a known key; did you mean key"),
         ("[zones, {table: zones, key: id}]", "", "dimensions names a table twice; keep one"),
     ],
 )

@@ -19,5 +19,5 @@ def test_a_deleted_row_is_no_duplicate(root: Path, table: Make) -> None:
     made = table(None)
     with pytest.raises(KeyNotUnique, match="2 rows with id = 2"):
         keys.verify(made, made.current().listing(), ["id"])
-    log.delete_rows(root, log.deletion_vector(2))
+    log.with_vector(root, log.deletion_vector(2))
     assert keys.verify(made, made.current().listing(), ["id"]) == {"id": "bigint"}
