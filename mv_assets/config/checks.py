@@ -31,11 +31,12 @@ class Sketch:
         if not isinstance(name, str):
             return None
         further = [_table(each) for each in _listed(declared.get("with") or declared.get("with_"))]
+        dimensions = [_table(each) for each in _listed(declared.get("dimensions"))]
         return cls(
             name,
             _table(declared.get("base")),
             tuple(name for name in further if name is not None),
-            tuple(name for name in _listed(declared.get("dimensions")) if isinstance(name, str)),
+            tuple(name for name in dimensions if name is not None),
             declared.get("time_column") is not None,
         )
 
@@ -50,8 +51,8 @@ def _listed(given: Any) -> list[Any] | tuple[Any, ...]:
 
 
 def _table(given: Any) -> str | None:
-    """The name of a table, alone or with its window."""
-    named = given.get("table") if isinstance(given, dict) else given
+    """The name of a table, alone or with its window or key."""
+    named = given.get("table") if isinstance(given, dict) else getattr(given, "table", given)
     return named if isinstance(named, str) else None
 
 

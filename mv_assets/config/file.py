@@ -18,6 +18,7 @@ from mv_assets.config.models import (
     TARGETS,
     DeclaredProject,
     DeltaTarget,
+    Dimension,
     Function,
     IcebergTarget,
     MaterializedView,
@@ -283,13 +284,17 @@ def _sketches(items: list[Any]) -> list[Sketch]:
     return [sketch for sketch in found if sketch is not None]
 
 
+# Parts of a declaration with keys of their own.
+_INSIDE: dict[str, type[BaseModel]] = {"storage": Storage, "dimensions": Dimension}
+
+
 def _sentence(problem: Any, model: type[BaseModel], place: Place) -> str:
     """Pydantic's finding in a user's words; with the value, unless that may be a secret."""
     kind, given = problem["type"], problem["input"]
     if kind == "missing":
         return "missing; it has no default"
     if kind == "extra_forbidden":
-        known = Storage if "storage" in place[:-1] else model
+        known = next((inner for part, inner in _INSIDE.items() if part in place[:-1]), model)
         return f"not a known key; {suggestion(str(place[-1]), list(known.model_fields))}"
     if kind == "value_error":
         return str(problem["ctx"]["error"])

@@ -24,9 +24,9 @@ from mv_assets.config.values import (
     ConnectUrl,
     Count,
     Duration,
+    Key,
     MaybeDuration,
     Name,
-    Names,
     Owners,
     OwnName,
     PythonFunction,
@@ -171,6 +171,34 @@ class FurtherTable(_Windowed):
     """Whether a bucket is computed only once the table has data through the end of the window."""
 
 
+class Dimension(Declared):
+    """A table that is joined whole. Its name alone may stand for it."""
+
+    table: Name
+    """The table."""
+    key: Key = _written(())
+    """Columns of which no two rows have the same values, none of them null: one name, or several together.
+    It is verified at each look, and lets the view answer queries that do not join the table."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _its_name_alone(cls, given: Any) -> Any:
+        return given if isinstance(given, dict | Dimension) else {"table": as_name(given)}
+
+    @field_validator("key", mode="before")
+    @classmethod
+    def _one_or_several(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @field_validator("key", mode="after")
+    @classmethod
+    def _in_any_order(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        columns = tuple(sorted(name.lower() for name in given))
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"key of {info.data.get('table')} names a column twice; keep one")
+        return columns
+
+
 class _Or:
     """What an editor is told of a value that a text alone may stand for."""
 
@@ -188,9 +216,19 @@ if TYPE_CHECKING:
     FurtherTables = Read[
         list[FurtherTable] | tuple[FurtherTable, ...] | list[dict[str, Any]], tuple[FurtherTable, ...]
     ]
+    Dimensions = Read[
+        list[str]
+        | tuple[str, ...]
+        | list[Dimension]
+        | tuple[Dimension, ...]
+        | list[dict[str, Any]]
+        | list[str | dict[str, Any] | Dimension],
+        tuple[Dimension, ...],
+    ]
 else:
     Base = Annotated[BaseTable, _Or(pattern=NAME)]
     FurtherTables = tuple[FurtherTable, ...]
+    Dimensions = tuple[Annotated[Dimension, _Or(pattern=NAME)], ...]
 
 
 class _Target(Declared):
@@ -259,8 +297,9 @@ class MaterializedView(Declared):
     """The table, or another view, whose rows are put in buckets; with `from` and `to`, a window of it."""
     with_: FurtherTables = Field(default=(), validation_alias="with", validate_default=True)
     """Further tables with a time, of each the rows of a window around the bucket."""
-    dimensions: Names = _written(())
-    """Tables that are joined whole; a change in one makes every bucket stale."""
+    dimensions: Dimensions = _written(())
+    """Tables that are joined whole, each by its name or with its `key`; a change in one makes every bucket
+    stale."""
     scope: Literal["table", "bucket"] = "table"
     """table: the SQL is meant over the whole table, and it is proved that buckets give the same. bucket: it
     is meant over the rows of each bucket's windows, and may be any deterministic SELECT."""
@@ -321,7 +360,7 @@ class MaterializedView(Declared):
 
     @model_validator(mode="after")
     def _once(self) -> MaterializedView:
-        if len(set(self.dimensions)) < len(self.dimensions):
+        if len(set(self.joined)) < len(self.joined):
             raise ValueError("dimensions names a table twice; keep one")
         tables = [self.base.table, *(further.table for further in self.with_)]
         twice = next((table for table in tables if tables.count(table) > 1), None)
@@ -365,9 +404,19 @@ class MaterializedView(Declared):
         return (self.base.table, *(further.table for further in self.with_))
 
     @property
+    def joined(self) -> tuple[str, ...]:
+        """The tables that are joined whole."""
+        return tuple(dimension.table for dimension in self.dimensions)
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """The declared unique keys of those that have one."""
+        return {dimension.table: dimension.key for dimension in self.dimensions if dimension.key}
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """All tables that it reads."""
-        return (*self.timed, *self.dimensions)
+        return (*self.timed, *self.joined)
 
 
 class Spark(Declared):

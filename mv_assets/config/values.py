@@ -221,7 +221,7 @@ if TYPE_CHECKING:
     Duration = Read[str, int]
     MaybeDuration = Read[str | None, int | None]
     Start = Read[str | date | datetime, int]
-    Names = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+    Key = Read[str | list[str] | tuple[str, ...], tuple[str, ...]]
     Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
 else:
     Read = None
@@ -232,7 +232,17 @@ else:
     Start = Annotated[
         int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
     ]
-    Names = tuple[Name, ...]
+    Key = Annotated[
+        tuple[Text, ...],
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "string", "minLength": 1},
+                    {"type": "array", "items": {"type": "string", "minLength": 1}},
+                ]
+            }
+        ),
+    ]
     Owners = tuple[Owner, ...]
 
 

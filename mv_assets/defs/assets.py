@@ -102,7 +102,7 @@ def _deps(deployment: Deployment, view: View) -> list[dg.AssetDep]:
     declared = view.declared
     mappings: dict[str, dg.PartitionMapping | None] = {
         **{window.table: _overlapping(deployment, view, window) for window in view.windows},
-        **dict.fromkeys(declared.dimensions),
+        **dict.fromkeys(declared.joined),
     }
     # How an asset of the user's own is partitioned is not known here: in another time zone, for one, no
     # partition matches a bucket, and Dagster would fail every run.

@@ -104,10 +104,16 @@ class ViewInputs:
         return self.listings[0]
 
     @property
+    def dimension_inputs(self) -> tuple[tuple[str, Fingerprint], ...]:
+        """What is recorded with each bucket of the dimensions, and of where the tables have their columns."""
+        return self._others
+
+    @property
     def version(self) -> str:
         """Says that all of these inputs are the same as at another time."""
         versions = [listing.version for listing in self.listings]
-        return version_of(versions, {name: d.version for name, d in self.dimensions.items()})
+        dimensions = {name: listing.version for name, listing in self.dimensions.items()}
+        return version_of(self.view, versions, dimensions)
 
     def over(self, first: int, end: int) -> Iterator[BucketInputs]:
         """The buckets that overlap `[first, end)`, in order."""
@@ -305,8 +311,8 @@ class ViewInputs:
 
     def _mentioned(self, listed: Listing) -> frozenset[str] | None:
         """Names by which the view may mean columns of a table; None are all."""
-        body = self.view.body
-        return None if body.reads_all else body.mentioned.get(listed.table, frozenset())
+        body, key = self.view.body, self.view.declared.keys.get(listed.table, ())
+        return None if body.reads_all else body.mentioned.get(listed.table, frozenset()).union(key)
 
     def _fingerprints(self) -> Iterator[tuple[str, Fingerprint]]:
         for name, listed in self.dimensions.items():
@@ -323,9 +329,13 @@ def _windows(inputs: Inputs, segments: Sequence[Segment]) -> tuple[Fingerprint, 
     return tuple(fingerprint(each for each in segments if each.source == source) for source in sources)
 
 
-def version_of(versions: Sequence[str], dimensions: Mapping[str, str]) -> str:
-    """One version for all inputs of a view: of its tables with a time in order, and of its dimensions."""
-    return f"{hashed(repr((*versions, sorted(dimensions.items()))))}"
+def version_of(view: View, versions: Sequence[str], dimensions: Mapping[str, str]) -> str:
+    """One version for all inputs of a view: of its tables with a time in order, and of its dimensions.
+
+    A key that was not declared at the last look has yet to be verified.
+    """
+    keys = sorted(view.declared.keys.items())
+    return f"{hashed(repr((*versions, sorted(dimensions.items()), *keys)))}"
 
 
 def _wanted_of(listing: Listing) -> str | None:

@@ -74,12 +74,12 @@ class Present:
     def version_of(self, view: View) -> str:
         """One version for all inputs of a view; nothing is listed."""
         declared = view.declared
-        dimensions = {name: self._version(name) for name in declared.dimensions}
-        return version_of([self._version(name) for name in declared.timed], dimensions)
+        dimensions = {name: self._version(name) for name in declared.joined}
+        return version_of(view, [self._version(name) for name in declared.timed], dimensions)
 
     def inputs(self, view: View) -> ViewInputs:
         declared = view.declared
-        dimensions = {name: self._listing(name) for name in declared.dimensions}
+        dimensions = {name: self._listing(name) for name in declared.joined}
         return ViewInputs(view, [self._listing(name) for name in declared.timed], dimensions)
 
     def again(self, last: ViewInputs) -> ViewInputs:

@@ -7,7 +7,7 @@ from functools import partial
 
 from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
-from mv_assets.observe import consistency
+from mv_assets.observe import consistency, keys
 from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.maps import ImaginedMaps, Maps, RoundMaps
@@ -96,6 +96,7 @@ class Watch:
         alive = self._maps.alive(view.name)
         snapshot = self._round_maps.snapshot(view.name)
         view_inputs = self._present.inputs(view)
+        keys.verify(view_inputs, self._tables)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
         seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}

@@ -219,7 +219,7 @@ def _body(
         declared.sql,
         base=base,
         further=further,
-        dimensions=[sources[name] for name in declared.dimensions],
+        dimensions=[sources[name] for name in declared.joined],
         time_column=declared.time_column,
         buckets=declared.buckets,
         scope=declared.scope,

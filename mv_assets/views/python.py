@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from mv_assets.config import Function, MaterializedView, Target
 from mv_assets.config.checks import suggestion
-from mv_assets.config.models import BaseTable, FurtherTable
+from mv_assets.config.models import BaseTable, Dimension, FurtherTable
 from mv_assets.config.values import python_name
 from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.merge import Merging
@@ -248,7 +248,7 @@ class _Named(TypedDict, total=False):
 
 class _Further(_Named, total=False):
     with_: list[FurtherTable] | tuple[FurtherTable, ...] | list[dict[str, Any]]
-    dimensions: list[str] | tuple[str, ...]
+    dimensions: list[str | dict[str, Any] | Dimension] | list[str] | tuple[str, ...]
     version: str
     timezone: str
     buffer: str

@@ -180,7 +180,7 @@ def definition_of(
         "bucket": declared.bucket,
         "time_column": declared.time_column,
         "base": [base.name, base.time_column, base.time_unit],
-        "dimensions": sorted(declared.dimensions),
+        "dimensions": sorted(declared.joined),
         "on_base_delete": declared.on_base_delete,
         "conf": sorted((key, value) for key, value in (conf or {}).items() if _matters(key)),
     }

@@ -168,7 +168,7 @@ class ViewRelations:
         for window, spans in zip(view.windows, windows, strict=True):
             frames[window.table], files = self._table(view, window.table, spans)
             read.append(files)
-        for dimension in view.declared.dimensions:
+        for dimension in view.declared.joined:
             frames[dimension], _ = self._table(view, dimension, None)
         return frames, Files(sum(files.number for files in read), sum(files.bytes for files in read))
 

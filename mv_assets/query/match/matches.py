@@ -11,7 +11,7 @@ from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.implication import Known, unproved
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
-from mv_assets.query.match.shape import Joined
+from mv_assets.query.match.shape import Beyond, Joined
 from mv_assets.query.match.truncation import stays_over, time_inside
 from mv_assets.query.match.view_columns import ViewColumns
 from mv_assets.refusal import Refusal
@@ -24,12 +24,23 @@ ROWS = "_mv_rows"
 
 
 @dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A dimension's key, and the types of the columns of the base that it is joined by, in the same order."""
+
+    table: str
+    columns: tuple[str, ...]
+    kinds: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """A view in place of its base: all expressions are over its columns, and those of what is joined."""
 
     view_columns: ViewColumns
     # Of single rows: the view's columns by those of the base that they hold.
     rows: tuple[tuple[str, str], ...] | None
+    # The keys that must have been unique when a bucket was computed.
+    relies: tuple[UniqueKey, ...] = ()
     # Of groups: what the query joins and the view does not.
     joins: tuple[Joined, ...] = ()
     filters: tuple[exp.Expr, ...] = ()
@@ -64,22 +75,70 @@ def match(asked: Request, view_columns: ViewColumns) -> Match:
         raise NotPlain(f"it keeps only rows with {condition.sql('spark')}")
     if view_columns.values is None:
         return _single_rows(asked, view_columns)
-    further = asked.source.beyond(view_columns.source)
+    beyond = asked.source.beyond(view_columns.source)
     if isinstance(asked.aggregation, Refusal):
         raise NotPlain(f"it keeps no single rows, and {asked.aggregation}")
     if asked.opaque is not None:
         raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
-    return _groups(asked, asked.aggregation, view_columns, further)
+    return _groups(asked, asked.aggregation, view_columns, beyond)
+
+
+def _unique_keys(asked: Request, view_columns: ViewColumns, joins: Sequence[Joined]) -> tuple[UniqueKey, ...]:
+    """What must be unique for these joins of the view to lose no row of the base, and double none.
+
+    A LEFT JOIN loses none, and by all columns of a unique key it finds at most one.
+    """
+    return tuple(_unique_key(asked, view_columns, join) for join in joins)
+
+
+def _unique_key(asked: Request, view_columns: ViewColumns, join: Joined) -> UniqueKey:
+    key, base = view_columns.keys.get(join.table, ()), asked.source.base
+    if join.side != "LEFT":
+        words = f"{join.side} JOIN".strip()
+        raise NotPlain(f"its {words} {join.table} may lose rows, and the query does not join that")
+    by = join.equal_columns(base)
+    if not key:
+        declare = f"declare its unique key: {{table: {join.table}, key: ...}}"
+        raise NotPlain(f"its JOIN {join.table} may double rows; {declare}")
+    columns = [by.get(column) for column in key]
+    if not all(isinstance(column, exp.Column) and column.table == base for column in columns):
+        raise NotPlain(f"it does not join {join.table} by its key {', '.join(key)} and columns of {base}")
+    return UniqueKey(join.table, key, tuple(asked.kinds.get(spelled(c)) for c in columns if c is not None))
+
+
+def _matched(asked: Request, view_columns: ViewColumns, joins: Sequence[Joined]) -> list[exp.Expr]:
+    """Conditions that leave of rows joined LEFT those which found a match."""
+    found = []
+    for join in joins:
+        if _never_null(asked, join):
+            continue
+        columns = [exp.column(name, table=join.table) for name in join.equal_columns(asked.source.base)]
+        kept = [column for column in columns if spelled(column) in view_columns.columns]
+        if not kept:
+            named = columns[0].name if columns else "a column"
+            raise NotPlain(f"rows without a match in {join.table} are in it, too; add {join.table}.{named}")
+        found.append(_not_null(kept[0]))
+    return found
+
+
+def _never_null(asked: Request, join: Joined) -> bool:
+    """Whether the query takes only rows that found a match: where there is none, all columns are null."""
+    columns = [c for each in asked.filters for c in each.find_all(exp.Column) if c.table == join.table]
+    return any(asked.known.proves(_not_null(column)) for column in columns)
+
+
+def _not_null(column: exp.Column) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
 
 
 def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
     if asked.by_clock:
         # They would be asked with the query as it is written, by another clock.
         raise NotPlain("single rows by the clock are answered by the base table only")
-    if view_columns.source.joins:
-        raise NotPlain("its rows are joined ones; it can be asked by its own name")
     if asked.source.base != view_columns.source.base:
         raise NotPlain("its rows do not come from the same table")
+    # What the query joins is joined to these rows, whatever the view has joined to them.
+    relies = _unique_keys(asked, view_columns, view_columns.source.joins)
     base = asked.source.base
     # Rows of which nothing is asked still have to be counted.
     used = asked.used or {asked.time.column.lower()}
@@ -87,22 +146,26 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
     missing = sorted(column for column, name in held.items() if name is None)
     if missing:
         raise NotPlain(f"it does not have column {missing[0]}")
-    return Match(
-        view_columns, tuple(sorted((column, name) for column, name in held.items() if name is not None))
-    )
+    rows = tuple(sorted((column, name) for column, name in held.items() if name is not None))
+    return Match(view_columns, rows, relies)
 
 
-def _groups(
-    asked: Request, aggregation: Aggregation, view_columns: ViewColumns, further: Sequence[Joined]
-) -> Match:
+def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns, beyond: Beyond) -> Match:
     """Groups of rows. The rows of a group are joined alike, so the group can be joined in their place."""
+    further = beyond.further
+    for join in beyond.wider:
+        if not _never_null(asked, join):
+            raise NotPlain(f"rows without a match in {join.table} are not in it")
+    relies = _unique_keys(asked, view_columns, beyond.fewer)
     over = _Over(view_columns, asked.time, frozenset(join.table for join in further))
     _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
     kept = Known(view_columns.conditions.values(), asked.kinds)
     filters = [each for each in asked.filters if not kept.proves(each)]
+    filters += _matched(asked, view_columns, beyond.narrower)
     return Match(
         view_columns,
         None,
+        relies,
         tuple(over.join(asked, join) for join in further),
         tuple(map(over.expression, filters)),
         tuple(map(over.expression, aggregation.keys)),

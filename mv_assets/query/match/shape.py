@@ -16,6 +16,7 @@ from mv_assets.spark_sql.text import short
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
 )
+_KINDS = frozenset({"", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,18 @@ class Joined:
             return frozenset(_equality(f"{base}.{name}", f"{self.table}.{name}") for name in self.using)
         return frozenset(map(_spelled_condition, flat(self.on)))
 
+    def equal_columns(self, base: str) -> dict[str, exp.Expr]:
+        """Its columns that a row which matches has, and not null, equal to what is joined with them."""
+        if self.on is None:
+            return {name: exp.column(name, table=base) for name in self.using}
+        found: dict[str, exp.Expr] = {}
+        for each in flat(self.on):
+            if isinstance(each, exp.EQ):
+                for one, other in ((each.this, each.expression), (each.expression, each.this)):
+                    if isinstance(one, exp.Column) and one.table == self.table and not _of(other, self.table):
+                        found.setdefault(one.name.lower(), other)
+        return found
+
     def reading(self, relation: str) -> str:
         """As SQL that reads another relation in the table's place."""
         words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
@@ -42,14 +55,26 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Beyond:
+    """How what a query joins differs from what a view joins."""
+
+    # What only the query joins, and what only the view does.
+    further: tuple[Joined, ...]
+    fewer: tuple[Joined, ...]
+    # What the view joins LEFT and the query INNER; and the other way round.
+    narrower: tuple[Joined, ...] = ()
+    wider: tuple[Joined, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class From:
     """The base table, and what is joined to it."""
 
     base: str
     joins: tuple[Joined, ...] = ()
 
-    def beyond(self, other: From) -> tuple[Joined, ...]:
-        """What is joined here and not there, where all that is joined there is joined here, too.
+    def beyond(self, other: From) -> Beyond:
+        """How this, a query's, differs from that, a view's.
 
         In whatever order: what the others join by does not speak of these.
 
@@ -59,11 +84,29 @@ class From:
         """
         if self.base != other.base:
             raise NotPlain("its rows do not come from the same table")
-        own = {(join.table, join.side, join.equalities(self.base)): join for join in self.joins}
-        theirs = {(join.table, join.side, join.equalities(self.base)): join for join in other.joins}
-        for join in (join for key, join in theirs.items() if key not in own):
-            raise NotPlain(f"it joins {join.table}, and the query does not, or not so")
-        return tuple(join for key, join in own.items() if key not in theirs)
+        own, theirs = self._by_table(), other._by_table()
+        both = own.keys() & theirs.keys()
+        narrower, wider = list[Joined](), list[Joined]()
+        for table in sorted(both):
+            mine, its = own[table], theirs[table]
+            if mine.equalities(self.base) != its.equalities(self.base):
+                raise NotPlain(f"it joins {table}, and the query does not so")
+            match mine.side, its.side:
+                case "", "LEFT":
+                    narrower.append(its)
+                case "LEFT", "":
+                    wider.append(its)
+                case one, another if one != another:
+                    raise NotPlain(f"it joins {table}, and the query does not so")
+        return Beyond(
+            tuple(join for table, join in own.items() if table not in both),
+            tuple(join for table, join in theirs.items() if table not in both),
+            tuple(narrower),
+            tuple(wider),
+        )
+
+    def _by_table(self) -> dict[str, Joined]:
+        return {join.table: join for join in self.joins}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +147,7 @@ def tables_of(select: exp.Select) -> list[str]:
         raise NotPlain("there is no FROM")
     found = [_table(clause.this)]
     for join in select.args.get("joins") or ():
-        if join.method or join.kind not in ("", "INNER", "OUTER", "CROSS") or join.side not in ("", "LEFT"):
+        if join.method or join.kind not in _KINDS or join.side not in ("", "LEFT"):
             words = " ".join(word for word in (join.method, join.side, join.kind, "JOIN") if word)
             raise NotPlain(f"{words} is answered by the base table only")
         found.append(_table(join.this))
@@ -121,7 +164,7 @@ def _table(node: exp.Expr) -> str:
 
 
 def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
-    side = "CROSS" if join.kind == "CROSS" else join.side
+    side = {"CROSS": "CROSS", "SEMI": "LEFT SEMI", "ANTI": "LEFT ANTI"}.get(join.kind, join.side)
     using = tuple(identifier.name.lower() for identifier in join.args.get("using") or ())
     on = join.args.get("on")
     return Joined(table, side, using, None if on is None else expanded(on, meaning))
@@ -141,6 +184,10 @@ def flat(condition: exp.Expr) -> list[exp.Expr]:
         case exp.And():
             return [*flat(condition.this), *flat(condition.expression)]
     return [condition]
+
+
+def _of(expression: exp.Expr, table: str) -> bool:
+    return any(column.table == table for column in expression.find_all(exp.Column))
 
 
 def _spelled_condition(condition: exp.Expr) -> str:

@@ -59,6 +59,8 @@ class ViewColumns:
     range: Range
     # The same by the view's own columns, for views on this one.
     expressions: Mapping[str, exp.Expr]
+    # Declared keys of what it joins itself.
+    keys: Mapping[str, tuple[str, ...]]
 
 
 def view_columns_of(
@@ -72,7 +74,7 @@ def view_columns_of(
     """
     select = _select_of(view)
     base = sources[view.declared.base.table]
-    resolver = Resolver(base, [sources[name] for name in view.declared.dimensions])
+    resolver = Resolver(base, [sources[name] for name in view.declared.joined])
     resolver.query(select, {}, None)
     shape = shape_of(select, resolver.meaning, lenient=True)
     if shape.having is not None or shape.distinct:
@@ -101,7 +103,9 @@ def view_columns_of(
         range_ = range_.and_(below.range)
     conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
     grained = _finest(found, columns, time)
-    return ViewColumns(view, source, grained, columns, values, conditions, range_, found)
+    # What a view below has joined is in its own rows' inputs only.
+    unique = view.declared.keys if below is None else {}
+    return ViewColumns(view, source, grained, columns, values, conditions, range_, found, unique)
 
 
 def _select_of(view: View) -> exp.Select:

@@ -141,6 +141,12 @@ def route(
             considered[view.name] = str(reason)
             continue
         rows = eligibility.rows(view, frozen=False)
+        if rows and found.relies:
+            rows = eligibility.with_keys(view, rows, found.relies)
+            if not rows:
+                named = ", ".join(key.table for key in found.relies)
+                considered[view.name] = f"the key of {named} is not verified for what it was computed from"
+                continue
         if not rows:
             old = eligibility.too_old(view) if freshness is Freshness.BOUNDED else None
             considered[view.name] = old or "none of its buckets can be trusted now"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from mv_assets.observe import keys
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.present import Present
 from mv_assets.observe.rewrites import Followed
+from mv_assets.query.match.matches import UniqueKey
 from mv_assets.query.match.spans import BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.state import health, rules
@@ -16,6 +18,7 @@ from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Listing
+from mv_assets.tables.types import INTEGERS
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
@@ -55,6 +58,15 @@ class Eligibility:
         if key not in self._fit:
             self._fit[key] = self._judged(view, frozen=frozen)
         return self._fit[key]
+
+    def with_keys(self, view: View, rows: Rows, wanted: Sequence[UniqueKey]) -> Rows:
+        """Those of some rows that were computed from dimensions whose keys were verified just so."""
+        known: dict[object, bool] = {}
+        for row in rows.values():
+            if row.inputs is not None and row.inputs.dimensions not in known:
+                found = keys.unique(view, self._pinned.sources, row.inputs)
+                known[row.inputs.dimensions] = all(_alike(each, found.get(each.table, {})) for each in wanted)
+        return {bucket: row for bucket, row in rows.items() if row.inputs and known[row.inputs.dimensions]}
 
     def covered_from(self, view: View) -> int:
         """The time from which the view has all rows of its base table: what it is based on may begin late."""
@@ -146,6 +158,17 @@ class Eligibility:
         # Files that could not be read, or were too young to be sure of, may hold rows of any bucket.
         sure = look is not None and not look.broken and look.recheck_at is None
         return sure and rules.idle(look, version, snapshot.header.version, self._pinned.at)
+
+
+def _alike(wanted: UniqueKey, kinds: Mapping[str, str]) -> bool:
+    """Whether unequal values of a key stay so where they are compared with those columns of the base.
+
+    Texts compared with numbers would not: '1' and '01' are one number.
+    """
+    pairs = [(kinds.get(column), kind) for column, kind in zip(wanted.columns, wanted.kinds, strict=True)]
+    return all(
+        own is not None and (own == other or (own in INTEGERS and other in INTEGERS)) for own, other in pairs
+    )
 
 
 @dataclass(frozen=True, slots=True)

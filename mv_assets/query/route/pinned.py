@@ -35,6 +35,7 @@ class Pinned:
         self._window = EVER
         self._snapshots: dict[str, Snapshot | None] = {}
         self._read: dict[str, set[str]] = {}
+        self.sources = project.tables
         self.tables = Tables(project.tables)
         self.at = project.clock()
 

@@ -135,6 +135,14 @@ def implications_are_turned_around(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ValueSet, "within", lambda self, other: real(other, self))
 
 
+def a_join_that_doubles_is_a_plain_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(matches, "_unique_keys", lambda *_: ())
+
+
+def rows_without_a_match_are_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(matches, "_matched", lambda *_: [])
+
+
 def _modules_with(name: str) -> list[Any]:
     modules = (
         aggregation,
@@ -167,5 +175,7 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     "weeks make up months": (weeks_make_months, r"month|MM"),
     "the base's part is left out": (the_base_is_left_out, ""),
     "an implication is turned around": (implications_are_turned_around, "zone|kind|fare"),
+    "a join that doubles is taken for a plain one": (a_join_that_doubles_is_a_plain_one, ""),
+    "rows that found no match are in an inner join": (rows_without_a_match_are_kept, r"(?i)(?<!left) join"),
     "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),
 }

@@ -21,6 +21,7 @@ class Known:
     bucket: str = "1d"
     after: int = 0
     freezes: bool = False
+    keyed: bool = False
 
     def declared(self, first: date) -> MaterializedView:
         return view(
@@ -30,7 +31,9 @@ class Known:
             time_column=self.time,
             bucket=self.bucket,
             start=str(self.start(first)),
-            dimensions=["zones"] if "zones" in self.sql else [],
+            dimensions=[{"table": "zones", "key": "zone" if self.keyed else []}]
+            if "zones" in self.sql
+            else [],
             on_base_delete="freeze" if self.freezes else "follow",
         )
 
@@ -124,6 +127,14 @@ BOROUGHS = Known(
         FROM events e LEFT JOIN zones z ON e.zone = z.zone GROUP BY ALL""",
     "hour",
 )
+PLACES = Known(
+    "places",
+    """SELECT date_trunc('hour', e.at) AS hour, z.rank, z.zone AS place, e.zone, count(*) AS n,
+        sum(e.fare) AS fare, count(e.fare) AS fares, max(e.x) AS hi
+        FROM events e LEFT JOIN zones z ON e.zone = z.zone GROUP BY ALL""",
+    "hour",
+    keyed=True,
+)
 KEPT = Known(
     "kept",
     """SELECT date_trunc('day', at) AS day, flag, d, count(*) AS n, sum(f) AS fsum, count(f) AS fn,
@@ -132,7 +143,7 @@ KEPT = Known(
     freezes=True,
 )
 VIEWS = (
-    HOURLY, DAILY, MONTHLY, BUSY, FAR, SINGLE, DEAR, WEEKLY, DAYS, MINUTES, LOUD, BOROUGHS, KEPT,
+    HOURLY, DAILY, MONTHLY, BUSY, FAR, SINGLE, DEAR, WEEKLY, DAYS, MINUTES, LOUD, BOROUGHS, PLACES, KEPT,
 )  # fmt: skip
 # Each day of these is made of rows left out, so that no query on the base can use them.
 BY_NAME_ONLY = ("busy",)

@@ -134,8 +134,10 @@ class World:
         self.looked = False
 
     def zones(self) -> None:
-        """The dimension; a zone may be there twice, or not at all."""
-        zones = [*range(4), *self.random.sample(range(-1, 6), 2)]
+        """The dimension; a zone may be there twice, or not at all. Those that are none are no duplicates."""
+        zones: list[int | None] = [*range(4), *self.random.sample(range(-1, 6), 2)]
+        if self.random.random() < 0.6:
+            zones = [*dict.fromkeys(zones), None, None]
         table = {
             "zone": pa.array(zones, pa.int32()),
             "borough": [self.random.choice((None, "north", "south", "Süd")) for _ in zones],

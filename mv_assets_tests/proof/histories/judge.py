@@ -103,12 +103,12 @@ class Judge:
                 for each in self._files.ever(name)
                 if fingerprint_of([(each.name, each.crc)]) == joined[name]
             )
-            for name in view.dimensions
+            for name in view.joined
         }
 
     def _there(self, calendar: Calendar, day: date) -> Contents:
         """The files that a bucket reads now."""
-        dimensions = {name: frozenset(self._files.of(name)) for name in calendar.view.dimensions}
+        dimensions = {name: frozenset(self._files.of(name)) for name in calendar.view.joined}
         return {**calendar.reached(day, self._files), **dimensions}
 
     def _computed(self, view: MaterializedView, day: date, contents: Contents) -> Rows:

@@ -113,7 +113,7 @@ class Oracle:
             self._duck.register(f"all_{table}", concatenated(sorted(versions, key=_name), empty))
         for table, (begin, stop) in calendar.windows(day).items():
             read.append(f"{table} AS (FROM all_{table} WHERE {_inside('at', begin, stop)})")
-        read += [f"{table} AS (FROM all_{table})" for table in view.dimensions]
+        read += [f"{table} AS (FROM all_{table})" for table in view.joined]
         start, end = calendar.start(day), calendar.start(day + timedelta(1))
         sql = sqlglot.transpile(view.sql or "", "spark", "duckdb", identify=True)[0]
         sql = sql.replace("$bucket_start", timestamp(start)).replace("$bucket_end", timestamp(end))

@@ -438,6 +438,8 @@ def test_an_unknown_key_is_refused_with_what_was_meant(
         ("dimensions", "[zone]", "there is no table zone; did you mean zones?"),
         ("dimensions", "[trips]", "trips is the base already; take it out of dimensions"),
         ("dimensions", "[hourly]", "hourly is a view; a dimension is a table"),
+        ("dimensions", "[{table: zone, key: id}]", "there is no table zone; did you mean zones?"),
+        ("dimensions", "[{table: trips, key: id}]", "trips is the base already; take it out of dimensions"),
         ("on_base_delete", "keep", "'follow' or 'freeze'"),
         ("max_buckets_per_run", "0", "greater than or equal to 1"),
         ("max_buckets_per_run", "100000", "less than or equal to 10000"),
@@ -457,6 +459,40 @@ def test_a_wrong_field_of_a_view_says_what_would_be_right(
     assert re.sub(r"\.\d+$", "", mistake.where) == f"views.{name}.{field}"
     assert shown in mistake.what
     assert mistake.line == {"name": 5}.get(field, 10 if f" {field}:" in HOURLY else 11)
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "shown"),
+    [
+        ("[{table: zones, key: [id, ID]}]", r"0\.key", "key of zones names a column twice; keep one"),
+        ("[{table: zones, key: 5}]", r"0\.key", "tuple|list"),
+        ("[{table: zones, key: ['']}]", r"0\.key\.0", "empty"),
+        ("[{key: id}]", r"0\.table", "missing; it has no default"),
+        ("[{table: zones, keys: id}]", r"0\.keys", "not a known key; did you mean key"),
+        ("[zones, {table: zones, key: id}]", "", "dimensions names a table twice; keep one"),
+    ],
+)
+def test_a_wrong_key_of_a_dimension_says_what_would_be_right(
+    file: Path, given: str, where: str, shown: str
+) -> None:
+    mistake = only(file, view(dimensions=given))
+    assert re.search(f"{where}$", mistake.where)
+    assert re.search(shown, mistake.what)
+    assert mistake.line is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "keys"),
+    [
+        ("[zones]", {}),
+        ("[{table: zones}]", {}),
+        ("[{table: zones, key: id}]", {"zones": ("id",)}),
+        ("[{table: zones, key: [Name, id]}]", {"zones": ("id", "name")}),
+    ],
+)
+def test_a_dimension_may_have_a_key(file: Path, given: str, keys: dict[str, tuple[str, ...]]) -> None:
+    (found,) = load(file, view(dimensions=given)).views
+    assert (found.joined, found.keys) == (("zones",), keys)
 
 
 def test_a_dimension_has_no_time_column(file: Path) -> None:

@@ -103,7 +103,7 @@ functions = [
     Function(name="other", python="a.b:c", returns="int"),
 ]
 start: int = hourly.start
-names: tuple[str, ...] = hourly.dimensions
+names: tuple[str, ...] = hourly.joined
 bound: int | None = hourly.max_staleness
 defs = build_definitions(
     tables=[trips, orders, clicks],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mv_assets_tests.support.lake import view
@@ -86,3 +87,133 @@ def test_the_same_join_is_the_same_however_it_is_written(queried_lake: QueriedLa
         ),
         None,
     )
+
+
+KEYED = [{"table": "zones", "key": "zone"}]
+UNIQUE: dict[str, list[Any]] = {
+    "zone": [1, 2, 4, None, None],
+    "borough": ["north", None, "west", "void", "void"],
+    "rank": [3, 7, 9, 1, 1],
+}
+BY_BOROUGH = (
+    "SELECT date_trunc('day', e.at) AS day, z.borough, z.zone AS found, count(*) AS n, sum(e.x) AS x "
+    "FROM events e LEFT JOIN zones z ON e.zone = z.zone GROUP BY ALL"
+)
+SINGLE = "SELECT e.at, e.zone, e.x, z.borough FROM events e LEFT JOIN zones z ON e.zone = z.zone"
+
+
+def _lake(queried_lake: QueriedLakes, sql: str, zones: dict[str, list[Any]], **given: Any) -> QueriedLake:
+    time = {"time_column": "day" if "AS day" in sql else "at"}
+    made = queried_lake(view(sql=sql, **time, **{"dimensions": KEYED, **given}), dimensions=["zones"])
+    made.put_all("zones.parquet", zones, "zones")
+    made.days(0, 1, 2)
+    made.lake.converge()
+    made.day(2, "late.parquet", seed=3)
+    return made
+
+
+FEWER = [
+    "SELECT count(*) AS n, sum(x) AS x FROM events",
+    "SELECT date_trunc('month', at) AS month, sum(x) AS x FROM events GROUP BY 1",
+]
+
+
+@pytest.mark.parametrize("sql", [BY_BOROUGH, SINGLE])
+def test_a_join_by_a_unique_key_loses_and_doubles_nothing(queried_lake: QueriedLakes, sql: str) -> None:
+    made = _lake(queried_lake, sql, UNIQUE)
+    for text in FEWER:
+        made.right(text, "v: 2 + 1")
+    # What was verified is true of other files no more; and what they are has to be seen first.
+    made.put_all("more.parquet", {"zone": [1], "borough": ["south"], "rank": [5]}, "zones")
+    for text in FEWER:
+        made.right(text, None)
+    (made.lake.folder / "zones" / "more.parquet").unlink()
+    for text in FEWER:
+        made.right(text, "v: 2 + 1")
+
+
+@pytest.mark.parametrize("sql", [BY_BOROUGH, SINGLE])
+@pytest.mark.parametrize(
+    ("zones", "given"),
+    [(UNIQUE, {"dimensions": ["zones"]}), (ZONES, {"dimensions": ["zones"]})],
+    ids=["not declared", "doubled"],
+)
+def test_without_a_key_a_join_may_double_rows(
+    queried_lake: QueriedLakes, sql: str, zones: dict[str, list[Any]], given: dict[str, Any]
+) -> None:
+    made = _lake(queried_lake, sql, zones, **given)
+    for text in FEWER:
+        made.right(text, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        (BY_BOROUGH.replace("LEFT", ""), "may lose rows"),
+        (BY_BOROUGH.replace("e.zone = z.zone", "e.zone < z.zone"), "by its key zone"),
+        (BY_BOROUGH.replace("e.zone = z.zone", "e.zone + 1 = z.zone"), "by its key zone"),
+        (BY_BOROUGH.replace("e.zone = z.zone", "e.x = z.rank"), "by its key zone"),
+    ],
+)
+def test_a_key_says_nothing_of_other_joins(queried_lake: QueriedLakes, sql: str, why: str) -> None:
+    made = _lake(queried_lake, sql, UNIQUE)
+    for text in FEWER:
+        assert why in str(made.right(text, None).served.considered["v"])
+
+
+def test_a_key_of_texts_is_not_unique_as_numbers(queried_lake: QueriedLakes) -> None:
+    """To Spark '1' and '01' are both the number 1: each row finds two."""
+    made = _lake(queried_lake, BY_BOROUGH.replace("z.zone AS found, ", ""), UNIQUE)
+    texts = {"zone": pa.string(), "borough": pa.string()}
+    made.put_all("zones.parquet", {"zone": ["1", "01"], "borough": ["a", "b"]}, "zones", texts)
+    made.lake.converge()
+    for text in FEWER:
+        assert "not verified" in str(made.like_base(text, None).served.considered["v"])
+
+
+@pytest.mark.parametrize("zones", [UNIQUE, ZONES], ids=["unique", "doubled"])
+@pytest.mark.parametrize(
+    ("text", "served"),
+    [
+        ("SELECT borough, sum(x) AS x FROM events JOIN zones USING (zone) GROUP BY borough", "v: 2 + 1"),
+        (
+            "SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone WHERE borough > 'a'",
+            "v: 2 + 1",
+        ),
+        ("SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone", "v: 2 + 1"),
+        ("SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone AND z.rank > 4", None),
+    ],
+)
+def test_rows_that_found_no_match_are_left_out_of_a_left_join(
+    queried_lake: QueriedLakes, zones: dict[str, list[Any]], text: str, served: str | None
+) -> None:
+    made = _lake(queried_lake, BY_BOROUGH, zones, dimensions=["zones"])
+    made.right(text, served)
+
+
+def test_a_view_that_can_not_tell_what_found_no_match_is_not_asked(queried_lake: QueriedLakes) -> None:
+    made = _lake(queried_lake, BY_BOROUGH.replace("z.zone AS found, ", ""), UNIQUE)
+    found = made.right("SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone", None)
+    assert "add zones.zone" in str(found.served.considered["v"])
+    made.right(
+        "SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone WHERE borough = 'north'",
+        "v: 2 + 1",
+    )
+
+
+def test_an_inner_join_answers_a_left_one_that_takes_matches_only(queried_lake: QueriedLakes) -> None:
+    made = _lake(queried_lake, BY_BOROUGH.replace("LEFT", ""), ZONES, dimensions=["zones"])
+    left = "SELECT count(*) AS n, sum(x) AS x FROM events e LEFT JOIN zones z ON z.zone = e.zone"
+    made.right(f"{left} WHERE z.borough = 'north'", "v: 2 + 1")
+    made.right(f"{left} WHERE z.borough IS NULL", None)
+    made.right(left, None)
+    made.right(left.replace("LEFT", ""), "v: 2 + 1")
+
+
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+@pytest.mark.parametrize("on", ["e.zone = z.zone", "e.zone = z.zone AND z.rank > 4"])
+def test_groups_are_kept_or_left_out_by_their_keys(joined: QueriedLake, kind: str, on: str) -> None:
+    text = "SELECT e.zone, count(*) AS n, sum(e.x) AS x FROM events e LEFT {} JOIN zones z ON {} GROUP BY 1"
+    duck = text.format(kind, on).replace("LEFT ", "")
+    joined.right(text.format(kind, on), "v: 2 + 1", duck=duck)
+    joined.right(text.format(kind, on.replace("e.zone", "e.x")), None, duck=duck.replace("e.zone =", "e.x ="))
