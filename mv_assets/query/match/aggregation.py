@@ -20,9 +20,11 @@ from mv_assets.spark_sql.aggregates import (
     partial_of,
 )
 from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled
+from mv_assets.spark_sql.text import short
 
 T = TypeVar("T")
 KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"
+GROUPING, GROUPING_ID = "_mv_grouping", "_mv_grouping_id"
 _MOST_DIGITS = 38
 # What Spark adds to the digits of a decimal when it sums, and when it averages.
 _SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
@@ -100,22 +102,27 @@ class Aggregation:
     extras: tuple[exp.Expr, ...]
     partials: tuple[Partial, ...]
     merges: tuple[Merge, ...]
-    # Over the columns KEY<n> and MERGED<n>.
+    # Over the columns KEY<n> and MERGED<n>, and those that tell grouping sets apart.
     items: tuple[exp.Expr, ...]
     having: exp.Expr | None
     order: tuple[exp.Ordered, ...]
     limit: int | None
     offset: int | None
     distinct: bool
+    # The places of the keys that each grouping set has.
+    sets: tuple[tuple[int, ...], ...] | None = None
 
     def merging(self, parts: str, kinds: Sequence[DataType]) -> str:
         """The parts, which have those types, put together."""
         keys = [f"{KEY}{at}" for at in range(len(self.keys))]
         merged = [f"{self._merged(each, kinds)} AS {MERGED}{at}" for at, each in enumerate(self.merges)]
-        columns = ", ".join([*keys, *merged]) or "1"
-        return f"SELECT {columns} FROM {parts} AS _mv_parts" + (
-            f" GROUP BY {', '.join(keys)}" if keys else ""
-        )
+        told_apart = [] if self.sets is None else _told_apart(keys)
+        columns = ", ".join([*keys, *told_apart, *merged]) or "1"
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        if self.sets is not None:
+            sets = (f"({', '.join(keys[at] for at in places)})" for places in self.sets)
+            by += f" GROUPING SETS ({', '.join(sets)})"
+        return f"SELECT {columns} FROM {parts} AS _mv_parts{by}"
 
     def _merged(self, merge: Merge, kinds: Sequence[DataType]) -> str:
         match merge:
@@ -145,6 +152,14 @@ class Aggregation:
         return " ".join(clauses)
 
 
+def _told_apart(keys: Sequence[str]) -> list[str]:
+    """What tells a key that a grouping set leaves out from one that is NULL."""
+    return [
+        *(f"grouping({key}) AS {GROUPING}{at}" for at, key in enumerate(keys)),
+        f"grouping_id() AS {GROUPING_ID}",
+    ]
+
+
 def aggregation_of(shape: Shape) -> Aggregation:
     """The SELECT as parts and their merging.
 
@@ -158,7 +173,7 @@ def aggregation_of(shape: Shape) -> Aggregation:
     keys = shape.keys if shape.keys is not None else _varying(shape.items)
     if any(aggregates(key) for key in keys):
         raise NotPlain("an aggregate can't be a key")
-    taken = _Taken({spelled(key): at for at, key in enumerate(keys)})
+    taken = _Taken({spelled(key): at for at, key in enumerate(keys)}, sets=shape.sets is not None)
     items = tuple(taken.above(item) for item in shape.items)
     places = {spelled(item): at for at, item in reversed(list(enumerate(shape.items)))}
     having = None if shape.having is None else taken.above(shape.having)
@@ -175,6 +190,7 @@ def aggregation_of(shape: Shape) -> Aggregation:
         limit=shape.limit,
         offset=shape.offset,
         distinct=shape.distinct and shape.keys is not None,
+        sets=shape.sets,
     )
 
 
@@ -202,6 +218,7 @@ class _Taken:
     extras: dict[str, exp.Expr] = field(default_factory=dict)
     partials: dict[str, Partial] = field(default_factory=dict)
     merges: dict[Merge, Merge] = field(default_factory=dict)
+    sets: bool = False
 
     def above(self, node: exp.Expr) -> exp.Expr:
         """An expression over keys and aggregates, which become columns of the merged parts."""
@@ -213,6 +230,8 @@ class _Taken:
             return exp.column(f"{KEY}{key}")
         if isinstance(node, exp.Column):
             raise NotPlain(f"{node.name} is neither a key nor inside an aggregate")
+        if isinstance(node, (exp.Grouping, exp.GroupingId)):
+            return self._told_apart(node)
         if isinstance(node, exp.Filter) or is_aggregate(node):
             if called(node) == Kind.SKETCH and called(node.parent) != "hll_sketch_estimate":
                 raise NotPlain("a sketch put together of parts has other bytes")
@@ -220,6 +239,15 @@ class _Taken:
             self.merges.setdefault(merge, merge)
             return exp.column(f"{MERGED}{list(self.merges).index(merge)}")
         return None
+
+    def _told_apart(self, node: exp.Expr) -> exp.Expr:
+        """grouping(key), or grouping_id() of all keys in order: Spark allows nothing else."""
+        places = [self.keys.get(spelled(key)) for key in node.expressions]
+        if self.sets and isinstance(node, exp.Grouping) and len(places) == 1 and places[0] is not None:
+            return exp.column(f"{GROUPING}{places[0]}")
+        if self.sets and isinstance(node, exp.GroupingId) and places in ([], list(range(len(self.keys)))):
+            return exp.column(GROUPING_ID)
+        raise NotPlain(f"{short(node.sql('spark'))} is left to Spark")
 
     def _merge(self, node: exp.Expr) -> Merge:
         condition = None

@@ -77,6 +77,8 @@ def view_columns_of(
     resolver = Resolver(base, [sources[name] for name in view.declared.joined])
     resolver.query(select, {}, None)
     shape = shape_of(select, resolver.meaning, lenient=True)
+    if shape.sets is not None:
+        raise NotPlain("its GROUPING SETS repeat rows; it can be asked by its own name")
     if shape.having is not None or shape.distinct:
         raise NotPlain("its HAVING or DISTINCT leaves rows out; it can be asked by its own name")
     source = from_of(select, resolver.meaning)
