@@ -310,7 +310,7 @@ class _Analytics:
         """The sets of GROUP BY a, b WITH ROLLUP, and of GROUP BY a, b GROUPING SETS (...)."""
         if node.expressions:
             return self._sets(node)
-        return list(_prefixes(given) if isinstance(node, exp.Rollup) else _subsets(given))
+        return list(map(tuple, _prefixes(given) if isinstance(node, exp.Rollup) else _subsets(given)))
 
     def _sets(self, node: exp.Expr) -> list[tuple[int, ...]]:
         if isinstance(node, exp.GroupingSets):

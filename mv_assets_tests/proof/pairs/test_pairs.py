@@ -1,4 +1,4 @@
-"""Pairs of view and query after the test suites of other systems that rewrite queries: none is answered wrongly.
+"""Pairs of view and query after the test suites of other systems: none is answered wrongly.
 
 How many are answered from the view is written down with each of them, so it can't change unseen.
 """
@@ -67,7 +67,7 @@ def some(number: int, rows: int = 40) -> dict[str, list[Any]]:
         "amount": column(None, *(Decimal(chance.randrange(-999, 9999)) / 100 for _ in range(30))),
         "tax": column(None, *(Decimal(chance.randrange(0, 999)) / 100 for _ in range(30))),
         "weight": column(None, *(chance.randrange(80) / 8 for _ in range(30))),
-        "paid": column(None, True, False),
+        "paid": column(*(None, True, False)),
         "shipped": [None if chance.random() < 0.1 else each.date() for each in times],
     }
 
@@ -84,7 +84,7 @@ def star(queried_lake: QueriedLakes) -> Callable[[str], QueriedLake]:
         made.put_all("products.parquet", PRODUCTS, "products")
         for number in range(4):
             made.put_all(f"day-{number}.parquet", some(number), types=EVENTS)
-        # What DuckDB can't compute is among the views: that queries agree with the base is what is asked here.
+        # Some views DuckDB can't compute; what is asked here is that queries agree with the base.
         made.lake.run()
         made.put_all("late.parquet", {name: each[:9] for name, each in some(2).items()}, types=EVENTS)
         return made
