@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from mv_assets.spark_sql.canonical import NotPlain, counts_rows, spelled
+from mv_assets.spark_sql.canonical import NotPlain, bare, counts_rows, spelled
 from mv_assets.spark_sql.spark_functions import AGGREGATES
 from mv_assets.spark_sql.text import short
 
@@ -40,6 +40,16 @@ class Kind(StrEnum):
     AND = "bool_and"
     OR = "bool_or"
     SKETCH = "hll_sketch_agg"
+    THETA = "theta_sketch_agg"
+    BITMAP = "bitmap_construct_agg"
+
+
+# Sketches, and what makes a number of them: put together of parts they have other bytes, and the same number.
+ESTIMATES = {
+    Kind.SKETCH: "hll_sketch_estimate",
+    Kind.THETA: "theta_sketch_estimate",
+    Kind.BITMAP: "bitmap_count",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,13 @@ class Partial:
     condition: exp.Expr | None = None
     # Further arguments of a sketch.
     settings: tuple[exp.Expr, ...] = ()
+    # What to compute of single rows: the same values as the argument's, and no overflow.
+    instead: exp.Expr | None = None
 
     @property
     def sql(self) -> str:
-        inside = ["*"] if self.argument is None else [self.argument.sql("spark")]
+        argument = self.instead or self.argument
+        inside = ["*"] if argument is None else [argument.sql("spark")]
         call = f"{self.kind}({', '.join([*inside, *(each.sql('spark') for each in self.settings)])})"
         return call if self.condition is None else f"{call} FILTER (WHERE {self.condition.sql('spark')})"
 
@@ -82,6 +95,11 @@ class Partial:
                 raise NotPlain(f"sums of {kind} are answered by the base table only")
             case Kind.SKETCH:
                 return f"hll_union_agg({column}, true)"
+            case Kind.THETA:
+                settings = [each.sql("spark") for each in self.settings]
+                return f"theta_union_agg({', '.join([column, *settings])})"
+            case Kind.BITMAP:
+                return f"bitmap_or_agg({column})"
         return f"{self.kind}({column})"
 
 
@@ -91,6 +109,7 @@ _KINDS: Mapping[type[exp.Expr], Kind] = {
     exp.Max: Kind.MAX,
     exp.LogicalAnd: Kind.AND,
     exp.LogicalOr: Kind.OR,
+    exp.BitmapConstructAgg: Kind.BITMAP,
 }
 _NAMES = {"every": Kind.AND, "some": Kind.OR}
 
@@ -109,15 +128,48 @@ def partial_of(node: exp.Expr, condition: exp.Expr | None = None) -> Partial:
     if isinstance(node, exp.Count) and counts_rows(node):
         return Partial(Kind.COUNT, None, condition)
     if isinstance(node, exp.Count) and not node.args.get("expressions"):
-        return Partial(Kind.COUNT, argument_of(node), condition)
-    if called(node) == Kind.SKETCH and node.expressions:
+        return _where_given(Kind.COUNT, argument_of(node), condition)
+    if called(node) in (Kind.SKETCH, Kind.THETA) and node.expressions:
         value, *settings = node.expressions
-        return Partial(Kind.SKETCH, value, condition, tuple(settings))
+        return Partial(Kind(called(node)), value, condition, tuple(settings))
     kind = _KINDS.get(type(node)) or _NAMES.get(called(node))
     further = node.expressions[1:] if isinstance(node, exp.Anonymous) else node.expressions
     if kind is None or further:
         raise NotPlain(f"{short(node.sql('spark'))} does not come in parts that can be merged")
-    return Partial(kind, argument_of(node), condition)
+    return _where_given(kind, argument_of(node), condition)
+
+
+def _where_given(kind: Kind, value: exp.Expr, condition: exp.Expr | None) -> Partial:
+    """An aggregate of values that are null unless a condition holds, as one of the rows that meet it."""
+    value, condition = only_where(value, condition)
+    if kind is Kind.COUNT and isinstance(bare(value), exp.Literal):
+        return Partial(kind, None, condition)
+    return Partial(kind, value, condition)
+
+
+def only_where(value: exp.Expr, condition: exp.Expr | None) -> tuple[exp.Expr, exp.Expr | None]:
+    """CASE WHEN c THEN x END, which aggregates skip where c does not hold, as x and c."""
+    chosen = choice(value)
+    if chosen is None or not (chosen[2] is None or isinstance(bare(chosen[2]), exp.Null)):
+        return value, condition
+    when, then, _ = chosen
+    both = when if condition is None else exp.And(this=_inside(condition), expression=_inside(when))
+    return only_where(then, both)
+
+
+def choice(value: exp.Expr) -> tuple[exp.Expr, exp.Expr, exp.Expr | None] | None:
+    """The condition, and the values if it holds and if not, of what chooses between two."""
+    value = bare(value)
+    if isinstance(value, exp.Case) and value.this is None and len(value.args["ifs"]) == 1:
+        one = value.args["ifs"][0]
+        return one.this, one.args["true"], value.args.get("default")
+    if isinstance(value, exp.If):
+        return value.this, value.args["true"], value.args.get("false")
+    return None
+
+
+def _inside(condition: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=condition.copy())
 
 
 def argument_of(node: exp.Expr) -> exp.Expr:

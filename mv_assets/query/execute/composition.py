@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from mv_assets.query.execute import rewrite as rewriting
 from mv_assets.query.execute.relations import Files, Relations, alike
 from mv_assets.query.match.aggregation import Aggregation
+from mv_assets.query.match.joins import Joined
 from mv_assets.query.match.request import Request
-from mv_assets.query.match.shape import Joined
 from mv_assets.query.match.statement import Statement
 from mv_assets.query.route.assignment import Assignment, Part
 from mv_assets.query.route.pinned import Pinned

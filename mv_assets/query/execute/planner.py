@@ -88,7 +88,7 @@ class Planner:
             asked, sources = self._asked(statement)
             if alone:
                 self._pinned.limit(asked.range.outer)
-            found = route(asked, self._cache, sources, self._eligibility, self._freshness)
+            asked, found = self._routed(asked, sources)
             considered = found.considered
             if found.assignment.parts:
                 frame, files = self._composer.compose(statement, asked, found.assignment)
@@ -99,6 +99,15 @@ class Planner:
         except RecursionError:
             reason = "it is nested too deeply to be matched with views"
         return Served(reason=reason, considered=considered)
+
+    def _routed(self, asked: Request, sources: dict[str, Source]) -> tuple[Request, Route]:
+        """Who answers: with the aggregates as they are asked for, else with simpler ones."""
+        found = route(asked, self._cache, sources, self._eligibility, self._freshness)
+        if found.assignment.parts or asked.simpler is None:
+            return asked, found
+        other = replace(asked, aggregation=asked.simpler, simpler=None)
+        again = route(other, self._cache, sources, self._eligibility, self._freshness)
+        return (other, again) if again.assignment.parts else (asked, found)
 
     def _in_parts(self, statement: Statement, served: Served) -> Planned:
         """Each SELECT inside, as far as views answer it, put in its place: all of them see one listing."""
@@ -120,7 +129,7 @@ class Planner:
                 yield from self._answered(inner.inside)
 
     def _asked(self, statement: Statement) -> tuple[Request, dict[str, Source]]:
-        first = statement.tables[0].name.lower()
+        first = self._first(statement)
         if any(name in self._catalog.views for name in statement.names):
             raise NotPlain("it is asked by its own name")
         time = self._cache.time(first, statement, self._pinned)
@@ -131,6 +140,11 @@ class Planner:
         if at_once is None:
             return request_of(statement, sources, time), sources
         return request_of(at_once, sources, time, by_clock=True), sources
+
+    def _first(self, statement: Statement) -> str:
+        """The table whose views may answer: the first that has any."""
+        names = [table.name.lower() for table in statement.tables]
+        return next((name for name in names if self._cache.candidates(name)), names[0])
 
     def _sources(self, statement: Statement, frames: Frames = _NO_FRAMES) -> dict[str, Source]:
         return {

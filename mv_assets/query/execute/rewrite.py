@@ -12,6 +12,7 @@ from mv_assets.query.execute.relations import Relations, Stored, cast
 from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
 from mv_assets.query.match.matches import ROWS, Match, own_columns
 from mv_assets.query.match.request import Request
+from mv_assets.query.match.simpler import Likeness
 from mv_assets.query.route.assignment import Part
 from mv_assets.spark.read.files import as_text, quoted
 from mv_assets.spark.types import widest
@@ -131,17 +132,24 @@ def merged(
     first = len(aggregation.keys) + len(aggregation.extras)
     kinds = [field.dataType for field in schema.fields[first:]]
 
-    def merging(source: str) -> str:
-        return aggregation.finishing(aggregation.merging(source, kinds), expected.fieldNames())
+    casts: dict[int, str] = {}
 
-    text = merging(f"({' UNION ALL '.join(f'({part})' for part in parts)})")
-    for found, wanted in zip(
-        relations.schema(text, (merging(""), schema.simpleString())), expected, strict=True
-    ):
-        if found.dataType != wanted.dataType:
-            mine, theirs = found.dataType.simpleString(), wanted.dataType.simpleString()
+    def merging(source: str) -> str:
+        return aggregation.finishing(aggregation.merging(source, kinds), expected.fieldNames(), casts)
+
+    whole = f"({' UNION ALL '.join(f'({part})' for part in parts)})"
+    found = relations.schema(merging(whole), (merging(""), schema.simpleString()))
+    for at, (own, wanted) in enumerate(zip(found, expected, strict=True)):
+        likeness = aggregation.simpler.get(at)
+        if likeness is Likeness.LINEAR and not isinstance(wanted.dataType, (LongType, DecimalType)):
+            raise NotPlain(f"{wanted.name} would be rounded otherwise")
+        if own.dataType == wanted.dataType:
+            continue
+        if likeness is None or not _castable(own.dataType, wanted.dataType):
+            mine, theirs = own.dataType.simpleString(), wanted.dataType.simpleString()
             raise NotPlain(f"{wanted.name} would be {mine} instead of {theirs}")
-    return relations.sql(text)
+        casts[at] = wanted.dataType.simpleString()
+    return relations.sql(merging(whole))
 
 
 def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
@@ -149,6 +157,8 @@ def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:
 
     And a number that overflows while it is computed is another one, in each type another.
     """
+    if aggregation.simpler:
+        raise NotPlain(_WRAPS)
     kinds = {field.name: field.dataType for field in schema}
     for merge in aggregation.merges:
         # Spark's own mean adds up doubles.

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pyspark.sql.types import DataType, DecimalType
+from pyspark.sql.types import DataType, DecimalType, LongType
 from sqlglot import exp
 
 from mv_assets.query.match.shape import Shape
+from mv_assets.query.match.simpler import Likeness, simpler, simpler_inside
 from mv_assets.spark_sql.aggregates import (
+    ESTIMATES,
     Kind,
     Partial,
     aggregates,
     argument_of,
     called,
     is_aggregate,
+    only_where,
     partial_of,
 )
 from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled
 from mv_assets.spark_sql.text import short
+from mv_assets.tables.types import INTEGERS
 
 T = TypeVar("T")
 KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"
@@ -91,7 +95,55 @@ class Distinct:
         return f"count(DISTINCT {', '.join(f'{EXTRA}{at}' for at in self.extras)})"
 
 
-Merge = int | Average | Distinct
+# By the names and classes of the functions: whether a root is drawn, and of a sample or of all.
+SPREADS: Mapping[type[exp.Expr] | str, tuple[bool, bool]] = {
+    exp.Stddev: (True, True),
+    exp.StddevSamp: (True, True),
+    "std": (True, True),
+    exp.StddevPop: (True, False),
+    exp.Variance: (False, True),
+    exp.VariancePop: (False, False),
+}
+_SQUARED_SCALE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A variance or its root, of the sum, the count and the sum of squares: by their places.
+
+    Only of exact sums: of floating point ones nothing may be left when the one is taken from the other.
+    """
+
+    function: tuple[bool, bool]
+    total: int
+    count: int
+    squares: int
+
+    def merged(self, partials: Sequence[Partial], kinds: Sequence[DataType]) -> str:
+        scales = [_scale(kinds[at]) for at in (self.total, self.squares)]
+        if scales[1] != 2 * scales[0] or scales[1] > _SQUARED_SCALE:
+            raise NotPlain("the spread of such numbers is answered by the base table only")
+        total, squares = (
+            f"CAST({partials[at].merged(f'{PART}{at}', kinds[at].simpleString())} "
+            f"AS DECIMAL({_MOST_DIGITS}, {scale}))"
+            for at, scale in zip((self.total, self.squares), scales, strict=True)
+        )
+        count, (root, sample) = f"sum({PART}{self.count})", self.function
+        apart = f"CAST({count} * {squares} - {total} * {total} AS DOUBLE)"
+        spread = f"{apart} / CAST({count} AS DOUBLE) / CAST({count} - {int(sample)} AS DOUBLE)"
+        return f"IF({count} > {int(sample)}, {f'sqrt({spread})' if root else spread}, NULL)"
+
+
+def _scale(kind: DataType) -> int:
+    match kind:
+        case DecimalType():
+            return kind.scale
+        case LongType():
+            return 0
+    raise NotPlain("the spread of floating point numbers is answered by the base table only")
+
+
+Merge = int | Average | Distinct | Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +163,8 @@ class Aggregation:
     distinct: bool
     # The places of the keys that each grouping set has.
     sets: tuple[tuple[int, ...], ...] | None = None
+    # The places of items that are made of simpler aggregates, and may have other types.
+    simpler: Mapping[int, Likeness] = field(default_factory=dict)
 
     def merging(self, parts: str, kinds: Sequence[DataType]) -> str:
         """The parts, which have those types, put together."""
@@ -126,18 +180,17 @@ class Aggregation:
 
     def _merged(self, merge: Merge, kinds: Sequence[DataType]) -> str:
         match merge:
-            case Average():
+            case Average() | Spread():
                 return merge.merged(self.partials, kinds)
             case Distinct():
                 return merge.merged()
         return self.partials[merge].merged(f"{PART}{merge}", kinds[merge].simpleString())
 
-    def finishing(self, merged: str, names: Sequence[str]) -> str:
-        """The result, under the given names."""
-        chosen = (
-            f"{item.sql('spark')} AS `{name.replace('`', '``')}`"
-            for item, name in zip(self.items, names, strict=True)
-        )
+    def finishing(self, merged: str, names: Sequence[str], casts: Mapping[int, str]) -> str:
+        """The result, under the given names; some items in other types."""
+        items = [item.sql("spark") for item in self.items]
+        items = [f"CAST({item} AS {casts[at]})" if at in casts else item for at, item in enumerate(items)]
+        chosen = (f"{item} AS `{name.replace('`', '``')}`" for item, name in zip(items, names, strict=True))
         clauses = [
             f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(chosen)} FROM ({merged}) AS _mv_all"
         ]
@@ -160,8 +213,8 @@ def _told_apart(keys: Sequence[str]) -> list[str]:
     ]
 
 
-def aggregation_of(shape: Shape) -> Aggregation:
-    """The SELECT as parts and their merging.
+def aggregation_of(shape: Shape, kinds: Mapping[str, str | None]) -> Aggregation:
+    """The SELECT as parts and their merging; `kinds` are the types of columns.
 
     Raises:
         NotPlain: it has an aggregate that does not come in parts, or none at all.
@@ -173,7 +226,7 @@ def aggregation_of(shape: Shape) -> Aggregation:
     keys = shape.keys if shape.keys is not None else _varying(shape.items)
     if any(aggregates(key) for key in keys):
         raise NotPlain("an aggregate can't be a key")
-    taken = _Taken({spelled(key): at for at, key in enumerate(keys)}, sets=shape.sets is not None)
+    taken = _Taken({spelled(key): at for at, key in enumerate(keys)}, kinds, sets=shape.sets is not None)
     items = tuple(taken.above(item) for item in shape.items)
     places = {spelled(item): at for at, item in reversed(list(enumerate(shape.items)))}
     having = None if shape.having is None else taken.above(shape.having)
@@ -192,6 +245,33 @@ def aggregation_of(shape: Shape) -> Aggregation:
         distinct=shape.distinct and shape.keys is not None,
         sets=shape.sets,
     )
+
+
+def simpler_aggregation_of(shape: Shape, kinds: Mapping[str, str | None]) -> Aggregation | None:
+    """The same of simpler aggregates; None if there are none."""
+    whole = {at: found for at, item in enumerate(shape.items) if (found := simpler(item)) is not None}
+    items = tuple(
+        whole[at].expression if at in whole else simpler_inside(item) for at, item in enumerate(shape.items)
+    )
+    places = {spelled(item): at for at, item in reversed(list(enumerate(shape.items)))}
+    order = tuple(
+        exp.Ordered(
+            this=items[places[spelled(each.this)]]
+            if spelled(each.this) in places
+            else simpler_inside(each.this),
+            **{name: value for name, value in each.args.items() if name != "this"},
+        )
+        for each in shape.order
+    )
+    having = None if shape.having is None else simpler_inside(shape.having)
+    if (items, having, order) == (shape.items, shape.having, shape.order):
+        return None
+    try:
+        made = aggregation_of(replace(shape, items=items, having=having, order=order), kinds)
+    except NotPlain:
+        return None
+    changed = {at: found.likeness for at, found in whole.items() if found.likeness is not Likeness.SAME}
+    return replace(made, simpler=changed)
 
 
 def _varying(items: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
@@ -215,6 +295,7 @@ class _Taken:
     """What has been found in a SELECT so far, each thing once."""
 
     keys: Mapping[str, int]
+    kinds: Mapping[str, str | None]
     extras: dict[str, exp.Expr] = field(default_factory=dict)
     partials: dict[str, Partial] = field(default_factory=dict)
     merges: dict[Merge, Merge] = field(default_factory=dict)
@@ -233,12 +314,21 @@ class _Taken:
         if isinstance(node, (exp.Grouping, exp.GroupingId)):
             return self._told_apart(node)
         if isinstance(node, exp.Filter) or is_aggregate(node):
-            if called(node) == Kind.SKETCH and called(node.parent) != "hll_sketch_estimate":
-                raise NotPlain("a sketch put together of parts has other bytes")
             merge = self._merge(node)
+            if isinstance(merge, int):
+                self._refuse_bytes(merge, node)
             self.merges.setdefault(merge, merge)
             return exp.column(f"{MERGED}{list(self.merges).index(merge)}")
         return None
+
+    def _refuse_bytes(self, at: int, node: exp.Expr) -> None:
+        wanted = ESTIMATES.get(list(self.partials.values())[at].kind)
+        above = node.parent
+        while isinstance(above, (exp.Paren, exp.Filter)):
+            above = above.parent
+        found = "bitmap_count" if isinstance(above, exp.BitmapCount) else called(above)
+        if wanted is not None and found != wanted:
+            raise NotPlain("a sketch put together of parts has other bytes")
 
     def _told_apart(self, node: exp.Expr) -> exp.Expr:
         """grouping(key), or grouping_id() of all keys in order: Spark allows nothing else."""
@@ -254,17 +344,38 @@ class _Taken:
         if isinstance(node, exp.Filter):
             condition, node = node.expression.this, node.this
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
-            if condition is not None:
-                raise NotPlain("count(DISTINCT ...) with FILTER is answered by the base table only")
-            return Distinct(tuple(_place(self.extras, spelled(e), e) for e in node.this.expressions))
+            counted = [_if(condition, each) for each in node.this.expressions]
+            return Distinct(tuple(_place(self.extras, spelled(each), each) for each in counted))
         if isinstance(node, exp.Avg) or called(node) == "mean":
-            value = argument_of(node)
-            total = self._partial(Partial(Kind.SUM, value, condition))
-            return Average(total, self._partial(Partial(Kind.COUNT, value, condition)))
+            value, condition = only_where(argument_of(node), condition)
+            return Average(*self._sum_and_count(value, condition))
+        spread = SPREADS.get(type(node)) or SPREADS.get(called(node))
+        if spread is not None:
+            value, condition = only_where(argument_of(node), condition)
+            squares = Partial(Kind.SUM, _square(value), condition, instead=self._wide_square(value))
+            return Spread(spread, *self._sum_and_count(value, condition), self._partial(squares))
         return self._partial(partial_of(node, condition))
+
+    def _sum_and_count(self, value: exp.Expr, condition: exp.Expr | None) -> tuple[int, int]:
+        total = self._partial(Partial(Kind.SUM, value, condition))
+        return total, self._partial(Partial(Kind.COUNT, value, condition))
+
+    def _wide_square(self, value: exp.Expr) -> exp.Expr | None:
+        """The square of an integer as one that does not overflow."""
+        if self.kinds.get(spelled(value)) not in INTEGERS:
+            return None
+        return _square(exp.cast(value.copy(), "bigint"))
 
     def _partial(self, partial: Partial) -> int:
         return _place(self.partials, partial.spelled, partial)
+
+
+def _square(value: exp.Expr) -> exp.Expr:
+    return exp.Mul(this=exp.Paren(this=value.copy()), expression=exp.Paren(this=value.copy()))
+
+
+def _if(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
+    return value if condition is None else exp.If(this=condition, true=value, false=exp.Null())
 
 
 def _place(known: dict[str, T], name: str, value: T) -> int:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.implication import Known, unproved
+from mv_assets.query.match.joins import Beyond, Joined
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
-from mv_assets.query.match.shape import Beyond, Joined
 from mv_assets.query.match.truncation import stays_over, time_inside
 from mv_assets.query.match.view_columns import ViewColumns
 from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.spark_sql.grain import nested
+from mv_assets.tables.types import INTEGERS
 
 # What the view's rows are called, beside what they are joined with.
 ROWS = "_mv_rows"
@@ -137,6 +138,13 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
         raise NotPlain("single rows by the clock are answered by the base table only")
     if asked.source.base != view_columns.source.base:
         raise NotPlain("its rows do not come from the same table")
+    if any(
+        column.table != asked.source.base
+        for each in view_columns.conditions.values()
+        for column in each.find_all(exp.Column)
+    ):
+        # Only of what is joined alike the query says the same as the view.
+        asked.source.beyond(view_columns.source)
     # What the query joins is joined to these rows, whatever the view has joined to them.
     relies = _unique_keys(asked, view_columns, view_columns.source.joins)
     base = asked.source.base
@@ -157,7 +165,7 @@ def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns,
         if not _never_null(asked, join):
             raise NotPlain(f"rows without a match in {join.table} are not in it")
     relies = _unique_keys(asked, view_columns, beyond.fewer)
-    over = _Over(view_columns, asked.time, frozenset(join.table for join in further))
+    over = _Over(view_columns, asked.time, frozenset(join.table for join in further), asked.kinds)
     _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
     kept = Known(view_columns.conditions.values(), asked.kinds)
     filters = [each for each in asked.filters if not kept.proves(each)]
@@ -203,7 +211,14 @@ def _refuse_unlike_keys(asked: Request, aggregation: Aggregation, joined: Sequen
 class _Over:
     """Expressions over base rows as ones over the view's; the columns of some tables stay what they are."""
 
-    def __init__(self, view_columns: ViewColumns, time: TimeOf, joined: frozenset[str]) -> None:
+    def __init__(
+        self,
+        view_columns: ViewColumns,
+        time: TimeOf,
+        joined: frozenset[str],
+        kinds: Mapping[str, str | None],
+    ) -> None:
+        self._kinds = kinds
         self._view_columns = view_columns
         self._time = time
         self._joined = joined
@@ -266,7 +281,14 @@ class _Over:
         if partial.argument is not None and partial.kind is Kind.COUNT and rows is not None:
             value = exp.Is(this=exp.Paren(this=self._of_keys(partial)), expression=exp.Null())
             return exp.If(this=value, true=exp.Literal.number(0), false=_column(rows))
+        if partial.kind is Kind.SUM and rows is not None and self._adds_exactly(partial.argument):
+            return exp.Mul(this=exp.Paren(this=self._of_keys(partial)), expression=_column(rows))
         raise NotPlain(f"it has no {plain.sql}")
+
+    def _adds_exactly(self, argument: exp.Expr | None) -> bool:
+        """Whether a number of the same values is as much as the value so many times."""
+        kind = None if argument is None else self._kinds.get(spelled(argument))
+        return kind is not None and (kind in INTEGERS or kind.startswith("decimal"))
 
     def _of_keys(self, partial: Partial) -> exp.Expr:
         """The argument, where it is the same for all the rows that a row of the view stands for."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.query.match.aggregation import Aggregation, aggregation_of
+from mv_assets.query.match.aggregation import Aggregation, aggregation_of, simpler_aggregation_of
 from mv_assets.query.match.clock import CLOCK
 from mv_assets.query.match.implication import Known
+from mv_assets.query.match.joins import From, conjuncts, rows_of, tables_of
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
-from mv_assets.query.match.shape import From, conjuncts, from_of, shape_of, tables_of
+from mv_assets.query.match.shape import shape_of
 from mv_assets.query.match.statement import Statement
 from mv_assets.refusal import Refusal
 from mv_assets.spark_sql.canonical import NotPlain, expanded, refuse_neighbours
@@ -34,7 +35,8 @@ class Request:
     source: From
     time: TimeOf
     range: Range
-    # All conditions, what is known of rows that meet them, and those that say more than a range of time.
+    # All conditions but those of joins, what is known of rows that meet them all, and those that say more
+    # than a range of time.
     conditions: tuple[exp.Expr, ...]
     known: Known
     filters: tuple[exp.Expr, ...]
@@ -45,6 +47,8 @@ class Request:
     # Types of the tables' columns, by table.column.
     kinds: Mapping[str, str | None]
     by_clock: bool = False
+    # The same of other aggregates, where no view has these.
+    simpler: Aggregation | None = None
 
 
 def request_of(
@@ -74,41 +78,38 @@ def request_of(
     resolver.query(select, {}, None)
     if resolver.complaints:
         raise NotPlain(next(iter(resolver.complaints)))
-    source = from_of(select, resolver.meaning)
-    if source.base != time.table:
-        raise NotPlain(f"FROM begins with {source.base}")
-    plain, opaque = list[exp.Expr](), None
-    for each in conjuncts(select):
-        try:
-            plain.append(expanded(each, resolver.meaning))
-        except NotPlain as reason:
-            opaque = Refusal(str(reason))
-    found, filters = range_of(plain, time)
-    try:
-        aggregation: Aggregation | Refusal = aggregation_of(shape_of(select, resolver.meaning, known))
-    except NotPlain as reason:
-        aggregation = Refusal(str(reason))
-    columns = {column.lower() for column in sources[time.table].columns or ()}
-    # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
-    used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
-    used |= resolver.used.get(time.table, {}).keys()
+    rows = rows_of(select, resolver.meaning, time.table)
+    if rows.source.base != time.table:
+        raise NotPlain(f"FROM begins with {rows.source.base}")
     kinds = {
         f"{name}.{column}".lower(): kind
         for name, each in sources.items()
         for column, kind in (each.columns or {}).items()
     }
+    found, filters = range_of(rows.conditions, time)
+    try:
+        shape = shape_of(select, resolver.meaning, known)
+        aggregation: Aggregation | Refusal = aggregation_of(shape, kinds)
+        simpler = simpler_aggregation_of(shape, kinds)
+    except NotPlain as reason:
+        aggregation, simpler = Refusal(str(reason)), None
+    columns = {column.lower() for column in sources[time.table].columns or ()}
+    # What an output's name may hide counts too: Spark finds it in the base, and must find it in a view.
+    used = columns if statement.takes_all else columns & resolver.mentioned.get(time.table, set())
+    used |= resolver.used.get(time.table, {}).keys()
     return Request(
-        source,
+        rows.source,
         time,
         found,
-        tuple(plain),
-        Known(plain, kinds),
+        rows.conditions,
+        Known((*rows.conditions, *rows.equalities), kinds),
         tuple(filters),
-        opaque,
+        None if rows.opaque is None else Refusal(str(rows.opaque)),
         frozenset(used),
         aggregation,
         kinds,
         by_clock,
+        simpler,
     )
 
 

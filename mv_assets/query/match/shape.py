@@ -1,4 +1,4 @@
-"""A SELECT taken apart: where its rows come from, which of them, and what is made of them."""
+"""What a SELECT makes of its rows."""
 
 from __future__ import annotations
 
@@ -12,104 +12,12 @@ from sqlglot import exp
 from mv_assets.spark_sql.aggregates import aggregates
 from mv_assets.spark_sql.canonical import Meaning, NotPlain, bare, expanded, spelled
 from mv_assets.spark_sql.resolve import output_names
-from mv_assets.spark_sql.text import short
 
 T = TypeVar("T")
 # Any other clause picks, repeats or orders rows in ways that are not looked into.
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
 )
-_KINDS = frozenset({"", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"})
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """One table that is joined."""
-
-    table: str
-    side: str
-    using: tuple[str, ...]
-    on: exp.Expr | None
-
-    def equalities(self, base: str) -> frozenset[str]:
-        """What it joins by, in one spelling; the left side of USING is the base's column."""
-        if self.on is None:
-            return frozenset(_equality(f"{base}.{name}", f"{self.table}.{name}") for name in self.using)
-        return frozenset(map(_spelled_condition, flat(self.on)))
-
-    def equal_columns(self, base: str) -> dict[str, exp.Expr]:
-        """Its columns that a row which matches has, and not null, equal to what is joined with them."""
-        if self.on is None:
-            return {name: exp.column(name, table=base) for name in self.using}
-        found: dict[str, exp.Expr] = {}
-        for each in flat(self.on):
-            if isinstance(each, exp.EQ):
-                for one, other in ((each.this, each.expression), (each.expression, each.this)):
-                    if isinstance(one, exp.Column) and one.table == self.table and not _of(other, self.table):
-                        found.setdefault(one.name.lower(), other)
-        return found
-
-    def reading(self, relation: str) -> str:
-        """As SQL that reads another relation in the table's place."""
-        words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
-        if self.using:
-            return f"{words} USING ({', '.join(f'`{name}`' for name in self.using)})"
-        return words if self.on is None else f"{words} ON {self.on.sql('spark')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Beyond:
-    """How what a query joins differs from what a view joins."""
-
-    # What only the query joins, and what only the view does.
-    further: tuple[Joined, ...]
-    fewer: tuple[Joined, ...]
-    # What the view joins LEFT and the query INNER; and the other way round.
-    narrower: tuple[Joined, ...] = ()
-    wider: tuple[Joined, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class From:
-    """The base table, and what is joined to it."""
-
-    base: str
-    joins: tuple[Joined, ...] = ()
-
-    def beyond(self, other: From) -> Beyond:
-        """How this, a query's, differs from that, a view's.
-
-        In whatever order: what the others join by does not speak of these.
-
-        Raises:
-            NotPlain: the rows do not come from the same tables.
-
-        """
-        if self.base != other.base:
-            raise NotPlain("its rows do not come from the same table")
-        own, theirs = self._by_table(), other._by_table()
-        both = own.keys() & theirs.keys()
-        narrower, wider = list[Joined](), list[Joined]()
-        for table in sorted(both):
-            mine, its = own[table], theirs[table]
-            if mine.equalities(self.base) != its.equalities(self.base):
-                raise NotPlain(f"it joins {table}, and the query does not so")
-            match mine.side, its.side:
-                case "", "LEFT":
-                    narrower.append(its)
-                case "LEFT", "":
-                    wider.append(its)
-                case one, another if one != another:
-                    raise NotPlain(f"it joins {table}, and the query does not so")
-        return Beyond(
-            tuple(join for table, join in own.items() if table not in both),
-            tuple(join for table, join in theirs.items() if table not in both),
-            tuple(narrower),
-            tuple(wider),
-        )
-
-    def _by_table(self) -> dict[str, Joined]:
-        return {join.table: join for join in self.joins}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,83 +34,6 @@ class Shape:
     distinct: bool = False
     # Of GROUPING SETS, CUBE and ROLLUP: the places of the keys that each set groups by.
     sets: tuple[tuple[int, ...], ...] | None = None
-
-
-def from_of(select: exp.Select, meaning: Meaning) -> From:
-    """Where the rows come from.
-
-    Raises:
-        NotPlain: from something else than a table and plain joins, each table once.
-
-    """
-    base, *others = tables_of(select)
-    joins = zip(select.args.get("joins") or (), others, strict=True)
-    return From(base, tuple(_joined(join, table, meaning) for join, table in joins))
-
-
-def tables_of(select: exp.Select) -> list[str]:
-    """The tables that the rows come from, base first.
-
-    Raises:
-        NotPlain: from something else than a table and plain joins, each table once.
-
-    """
-    clause = select.args.get("from_")
-    if clause is None:
-        raise NotPlain("there is no FROM")
-    found = [_table(clause.this)]
-    for join in select.args.get("joins") or ():
-        if join.method or join.kind not in _KINDS or join.side not in ("", "LEFT"):
-            words = " ".join(word for word in (join.method, join.side, join.kind, "JOIN") if word)
-            raise NotPlain(f"{words} is answered by the base table only")
-        found.append(_table(join.this))
-    if len(set(found)) < len(found):
-        raise NotPlain("a table is joined with itself")
-    return found
-
-
-def _table(node: exp.Expr) -> str:
-    plain = isinstance(node, exp.Table) and not {k for k, v in node.args.items() if v} - {"this", "alias"}
-    if not plain or node.alias_column_names:
-        raise NotPlain(f"FROM {short(node.sql('spark'))} is not a plain table")
-    return node.name.lower()
-
-
-def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
-    side = {"CROSS": "CROSS", "SEMI": "LEFT SEMI", "ANTI": "LEFT ANTI"}.get(join.kind, join.side)
-    using = tuple(identifier.name.lower() for identifier in join.args.get("using") or ())
-    on = join.args.get("on")
-    return Joined(table, side, using, None if on is None else expanded(on, meaning))
-
-
-def conjuncts(select: exp.Select) -> list[exp.Expr]:
-    """The conditions that a row has to meet, all of them."""
-    where = select.args.get("where")
-    return [] if where is None else flat(where.this)
-
-
-def flat(condition: exp.Expr) -> list[exp.Expr]:
-    """The conditions that one is made of by AND."""
-    match condition:
-        case exp.Paren():
-            return flat(condition.this)
-        case exp.And():
-            return [*flat(condition.this), *flat(condition.expression)]
-    return [condition]
-
-
-def _of(expression: exp.Expr, table: str) -> bool:
-    return any(column.table == table for column in expression.find_all(exp.Column))
-
-
-def _spelled_condition(condition: exp.Expr) -> str:
-    if isinstance(condition, exp.EQ):
-        return _equality(spelled(condition.this), spelled(condition.expression))
-    return spelled(condition)
-
-
-def _equality(one: str, other: str) -> str:
-    return " = ".join(sorted((one, other)))
 
 
 def shape_of(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mv_assets.query.match.joins import From, rows_of
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
-from mv_assets.query.match.shape import From, Shape, conjuncts, from_of, shape_of
+from mv_assets.query.match.shape import Shape, shape_of
 from mv_assets.query.match.truncation import time_inside, truncated_to, without_finer
 from mv_assets.spark_sql.aggregates import Kind, aggregates, is_aggregate, partial_of
 from mv_assets.spark_sql.calls import calls
@@ -16,7 +17,6 @@ from mv_assets.spark_sql.canonical import (
     NotPlain,
     bare,
     compared_with_text,
-    expanded,
     refuse_neighbours,
     replaced,
     spelled,
@@ -81,8 +81,10 @@ def view_columns_of(
         raise NotPlain("its GROUPING SETS repeat rows; it can be asked by its own name")
     if shape.having is not None or shape.distinct:
         raise NotPlain("its HAVING or DISTINCT leaves rows out; it can be asked by its own name")
-    source = from_of(select, resolver.meaning)
-    where = [expanded(each, resolver.meaning) for each in conjuncts(select)]
+    rows = rows_of(select, resolver.meaning, view.declared.base.table)
+    if rows.opaque is not None:
+        raise rows.opaque
+    source, where = rows.source, list(rows.conditions)
     if below is not None:
         if source.joins:
             raise NotPlain(

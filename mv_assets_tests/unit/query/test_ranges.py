@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from mv_assets.buckets import DAY
+from mv_assets.query.match.joins import conjuncts
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
-from mv_assets.query.match.shape import conjuncts
 from mv_assets.query.match.spans import AFTER, BEFORE
 from mv_assets.tables.times import Unit
 
