@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.implication import Known, unproved
-from mv_assets.query.match.joins import Beyond, Joined
+from mv_assets.query.match.joins import Joined
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.truncation import stays_over, time_inside
 from mv_assets.query.match.view_columns import ViewColumns
 from mv_assets.refusal import Refusal
-from mv_assets.spark_sql.aggregates import Kind, Partial
+from mv_assets.spark_sql.aggregates import ESTIMATES, Kind, Partial
 from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled, written_out
 from mv_assets.spark_sql.grain import nested
 from mv_assets.tables.types import INTEGERS
@@ -74,14 +74,16 @@ def match(asked: Request, view_columns: ViewColumns) -> Match:
     """
     for condition in unproved(view_columns.conditions, asked.known):
         raise NotPlain(f"it keeps only rows with {condition.sql('spark')}")
-    if view_columns.values is None:
+    if view_columns.values is not None:
+        return _groups(asked, view_columns)
+    try:
         return _single_rows(asked, view_columns)
-    beyond = asked.source.beyond(view_columns.source)
-    if isinstance(asked.aggregation, Refusal):
-        raise NotPlain(f"it keeps no single rows, and {asked.aggregation}")
-    if asked.opaque is not None:
-        raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
-    return _groups(asked, asked.aggregation, view_columns, beyond)
+    except NotPlain as reason:
+        try:
+            # A row is a group of one.
+            return _groups(asked, view_columns)
+        except NotPlain:
+            raise reason from None
 
 
 def _unique_keys(asked: Request, view_columns: ViewColumns, joins: Sequence[Joined]) -> tuple[UniqueKey, ...]:
@@ -158,8 +160,13 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
     return Match(view_columns, rows, relies)
 
 
-def _groups(asked: Request, aggregation: Aggregation, view_columns: ViewColumns, beyond: Beyond) -> Match:
+def _groups(asked: Request, view_columns: ViewColumns) -> Match:
     """Groups of rows. The rows of a group are joined alike, so the group can be joined in their place."""
+    beyond, aggregation = asked.source.beyond(view_columns.source), asked.aggregation
+    if isinstance(aggregation, Refusal):
+        raise NotPlain(f"it keeps no single rows, and {aggregation}")
+    if asked.opaque is not None:
+        raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
     further = beyond.further
     for join in beyond.wider:
         if not _never_null(asked, join):
@@ -270,7 +277,9 @@ class _Over:
         return exp.If(this=self.expression(partial.condition), true=value, false=nothing)
 
     def _unconditional(self, partial: Partial) -> exp.Expr:
-        values = self._view_columns.values or {}
+        if self._view_columns.values is None:
+            return self._of_row(partial)
+        values = self._view_columns.values
         plain = Partial(partial.kind, partial.argument, None, partial.settings)
         kept = values.get(plain.spelled)
         if kept is not None:
@@ -284,6 +293,22 @@ class _Over:
         if partial.kind is Kind.SUM and rows is not None and self._adds_exactly(partial.argument):
             return exp.Mul(this=exp.Paren(this=self._of_keys(partial)), expression=_column(rows))
         raise NotPlain(f"it has no {plain.sql}")
+
+    def _of_row(self, partial: Partial) -> exp.Expr:
+        """A partial aggregate of one row."""
+        if partial.kind in ESTIMATES:
+            raise NotPlain("it keeps no sketches")
+        one = exp.Literal.number(1)
+        if partial.argument is None:
+            return one
+        value = self.expression(partial.argument)
+        if partial.kind is not Kind.COUNT:
+            return value
+        return exp.If(
+            this=exp.Is(this=exp.Paren(this=value), expression=exp.Null()),
+            true=exp.Literal.number(0),
+            false=one,
+        )
 
     def _adds_exactly(self, argument: exp.Expr | None) -> bool:
         """Whether a number of the same values is as much as the value so many times."""

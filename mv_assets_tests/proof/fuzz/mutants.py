@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from mv_assets.query.execute import planner, rewrite
-from mv_assets.query.match import aggregation, matches, ranges, request, truncation, view_columns
+from mv_assets.query.match import (
+    aggregation,
+    joins,
+    matches,
+    ranges,
+    request,
+    simpler,
+    truncation,
+    view_columns,
+)
 from mv_assets.query.match.spans import joined
 from mv_assets.query.match.value_sets import ValueSet
 from mv_assets.query.route import assignment, eligibility, schema_cache
@@ -143,6 +152,14 @@ def rows_without_a_match_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(matches, "_matched", lambda *_: [])
 
 
+def the_sum_of_nothing_is_0(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simpler, "_if_any", lambda _, value: value)
+
+
+def a_left_join_is_an_inner_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(joins, "_is_free", lambda join: not join.args.get("using"))
+
+
 def _modules_with(name: str) -> list[Any]:
     modules = (
         aggregation,
@@ -177,5 +194,7 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     "an implication is turned around": (implications_are_turned_around, "zone|kind|fare"),
     "a join that doubles is taken for a plain one": (a_join_that_doubles_is_a_plain_one, ""),
     "rows that found no match are in an inner join": (rows_without_a_match_are_kept, r"(?i)(?<!left) join"),
+    "the sum of nothing is 0": (the_sum_of_nothing_is_0, r"(?i)sum\((1|case .* else 0 end)\)"),
+    "a LEFT JOIN is taken for an inner one": (a_left_join_is_an_inner_one, r"(?i)left join"),
     "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),
 }

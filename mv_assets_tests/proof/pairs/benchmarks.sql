@@ -10,7 +10,7 @@ SELECT sum(amount * (1 - tax)) AS revenue FROM events WHERE at >= '1970-01-01' A
 -- served
 SELECT channel, sum(CASE WHEN paid THEN amount ELSE 0 END) AS high, sum(CASE WHEN NOT paid THEN amount ELSE 0 END) AS low FROM events GROUP BY channel
 
--- served
+-- base: what the sum is divided in depends on its type
 SELECT 100.00 * sum(CASE WHEN channel LIKE 'w%' THEN amount * (1 - tax) ELSE 0 END) / sum(amount * (1 - tax)) AS promo FROM events
 
 -- served
@@ -103,7 +103,7 @@ SELECT customer, count(*) AS c FROM events GROUP BY customer ORDER BY count(*) D
 -- base: single rows
 SELECT * FROM events WHERE channel LIKE '%o%'
 
--- base: sums of ninety expressions, none of which is kept
+-- served
 SELECT sum(product) AS s0, sum(product + 1) AS s1 FROM events
 
 -- base: minutes are finer than hours

@@ -43,10 +43,10 @@ SELECT e.channel, count(*) AS n FROM events e LEFT SEMI JOIN shops s ON e.shop =
 -- served
 SELECT e.channel, count(*) AS n FROM events e LEFT ANTI JOIN shops s ON e.shop = s.shop GROUP BY e.channel
 
--- served
+-- base: a subquery in a condition is answered by itself only
 SELECT count(*) AS n FROM events WHERE shop IN (SELECT shop FROM shops WHERE country = 'AT')
 
--- base: how often a size counts depends on the rows
+-- served
 SELECT sum(s.size) AS x FROM events e JOIN shops s ON e.shop = s.shop
 
 -- base: joined by what is no key
@@ -127,7 +127,7 @@ SELECT s.size, count(*) AS n FROM events e JOIN shops s ON e.shop = s.shop GROUP
 -- view: single rows with their shops and products
 SELECT e.at AS t, e.shop, e.channel, e.amount, e.quantity, s.city, s.country, p.brand FROM events e LEFT JOIN shops s ON e.shop = s.shop LEFT JOIN products p ON e.product = p.product
 
--- served
+-- base: single rows that a join has doubled
 SELECT s.city, p.brand, e.amount FROM events e LEFT JOIN shops s ON e.shop = s.shop LEFT JOIN products p ON e.product = p.product WHERE e.amount > 5
 
 -- served

@@ -73,7 +73,7 @@ SELECT at AS t, shop AS place, amount - tax AS net, quantity * 2 AS twice, lower
 -- served
 SELECT shop FROM events
 
--- served
+-- base: single rows are read by the names of the base
 SELECT amount - tax AS net FROM events WHERE shop = 1
 
 -- served
@@ -85,7 +85,7 @@ SELECT shop, max(quantity * 2) AS m FROM events GROUP BY shop
 -- served
 SELECT lower(channel) AS c, count(*) AS n FROM events GROUP BY lower(channel)
 
--- served
+-- base: single rows are read by the names of the base
 SELECT (amount - tax) * 2 AS double_net FROM events
 
 -- base: amount alone is not in it

@@ -20,7 +20,7 @@ from mv_assets_tests.support.queried_lake import QueriedLake, QueriedLakes
 
 ALL = all_pairs()
 # As docs/queries.md says.
-PAIRS, SERVED = 0, 0
+PAIRS, SERVED = 303, 220
 EVENTS = {
     "at": pa.timestamp("us", "UTC"),
     "shop": pa.int32(),
@@ -77,7 +77,11 @@ def star(queried_lake: QueriedLakes) -> Callable[[str], QueriedLake]:
     """Four days of events, the third with a late file that its view does not know yet."""
 
     def make(sql: str) -> QueriedLake:
-        joined = [name for name in ("shops", "products") if name in sql]
+        joined = [
+            each
+            for each in ({"table": "shops", "key": "shop"}, {"table": "products"})
+            if each["table"] in sql
+        ]
         declared = view(sql=sql, time_column="t", dimensions=joined)
         made = queried_lake(declared, dimensions=["shops", "products"])
         made.put_all("shops.parquet", SHOPS, "shops")
@@ -101,6 +105,9 @@ def test_answers_are_those_of_the_base_table(pairs: Pairs, star: Callable[[str],
         if bool(answer.served.views) is not query.served:
             why = answer.served.considered.get("v") or answer.served.reason
             other.append(f"{pairs.file}.sql:{query.line} served: {not query.served} ({why})\n{query.text}")
+    if "sketch" in pairs.view:
+        # DuckDB has none to compare with.
+        lake.lake.manager.drop("v")
     assert not other, "\n\n".join(other)
 
 

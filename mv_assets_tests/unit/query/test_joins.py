@@ -46,6 +46,7 @@ def joined(queried_lake: QueriedLakes) -> QueriedLake:
         "SELECT count(DISTINCT borough) AS b, max(rank) AS top FROM events JOIN zones USING (zone)",
         "SELECT e.zone, sum(e.x) AS x FROM events e, zones z WHERE e.zone = z.zone GROUP BY e.zone",
         "SELECT z.borough, count(*) AS n FROM events e JOIN zones z ON e.zone < z.zone GROUP BY z.borough",
+        "SELECT sum(z.rank) AS r FROM events e JOIN zones z ON e.zone = z.zone",
         f"SELECT date_trunc('day', e.at) AS day, borough, avg(x) AS x FROM {HIGH} {LATER} GROUP BY ALL",
     ],
 )
@@ -57,8 +58,7 @@ def test_groups_are_joined_by_their_keys(joined: QueriedLake, text: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        # Of how many rows a group is, a sum of what is joined must know; and of its own values, a join.
-        "SELECT sum(z.rank) AS r FROM events e JOIN zones z ON e.zone = z.zone",
+        # Of values that are no keys, a join must know.
         "SELECT count(*) AS n FROM events e JOIN zones z ON e.x = z.rank",
         "SELECT count(*) AS n FROM events e JOIN zones z ON e.zone = z.zone WHERE e.x > z.rank",
     ],
@@ -217,3 +217,44 @@ def test_groups_are_kept_or_left_out_by_their_keys(joined: QueriedLake, kind: st
     duck = text.format(kind, on).replace("LEFT ", "")
     joined.right(text.format(kind, on), "v: 2 + 1", duck=duck)
     joined.right(text.format(kind, on.replace("e.zone", "e.x")), None, duck=duck.replace("e.zone =", "e.x ="))
+
+
+def _with_zones(
+    queried_lake: QueriedLakes, sql: str, zones: dict[str, list[Any]], **given: Any
+) -> QueriedLake:
+    made = queried_lake(view(sql=sql, **given), dimensions=["zones"])
+    made.put_all("zones.parquet", zones, "zones")
+    made.days(0, 1)
+    made.lake.converge()
+    return made
+
+
+def test_inner_joins_say_the_same_by_on_and_by_where(queried_lake: QueriedLakes) -> None:
+    inner = JOINED.replace("LEFT JOIN", "JOIN")
+    made = _with_zones(queried_lake, inner, ZONES, time_column="day", dimensions=["zones"])
+    for source in (
+        "events e, zones z WHERE e.zone = z.zone AND z.borough = 'north'",
+        "zones z, events e WHERE z.zone = e.zone AND z.borough = 'north'",
+        "zones z JOIN events e ON e.zone = z.zone AND z.borough = 'north'",
+        "events e CROSS JOIN zones z WHERE (e.zone = z.zone) AND z.borough = 'north'",
+    ):
+        made.like_base(f"SELECT count(*) AS n, sum(e.x) AS s FROM {source}", "v: 2 + 0")
+    made.like_base("SELECT count(*) AS n FROM zones z LEFT JOIN events e ON e.zone = z.zone", None)
+    made.like_base("SELECT count(*) AS n FROM events e, zones z", None)
+
+
+def test_what_a_view_knows_of_its_join_is_not_said_of_another(queried_lake: QueriedLakes) -> None:
+    sql = (
+        "SELECT e.at, e.zone, e.x FROM events e LEFT JOIN zones z ON e.zone = z.zone "
+        "WHERE z.borough = 'north'"
+    )
+    once: dict[str, list[Any]] = {
+        "zone": [1, 2, 4],
+        "borough": ["north", "south", "north"],
+        "rank": [3, 5, 7],
+    }
+    key = [{"table": "zones", "key": "zone"}]
+    made = _with_zones(queried_lake, sql, once, time_column="at", dimensions=key)
+    asked = "SELECT count(*) AS n FROM events e JOIN zones z ON e.{} = z.zone WHERE z.borough = 'north'"
+    made.like_base(asked.format("zone"), "v: 2 + 0")
+    made.like_base(asked.format("x"), None)

@@ -185,7 +185,7 @@ def conditional(aggregate: Both, condition: Both) -> Both:
 _PAIRS = (
     "count(DISTINCT CASE WHEN $zone IS NOT NULL AND $kind IS NOT NULL THEN concat($zone, '|', $kind) END)"
 )
-ROWS = (same("count(*)"), same("count(*)"), same("count(1)"), same("COUNT( * )"))
+ROWS = (same("count(*)"), same("count(*)"), same("count(1)"), same("COUNT( * )"), same("sum(1)"))
 AGGREGATES: dict[str, tuple[Both, ...]] = {
     "n": ROWS,
     "fare": (same("sum($fare)"), same("sum($fare)"), same("sum($fare) * 2"), same("-sum($fare)")),
@@ -193,7 +193,8 @@ AGGREGATES: dict[str, tuple[Both, ...]] = {
     "mean": (mean_of_decimals(same("$fare")),),
     "cheap": (same("min($fare)"), same("min($fare)")),
     "dear": (same("max($fare)"), same("max(($fare))")),
-    "xs": (same("sum($x)"), same("sum($x) + count(*)"), same("abs(sum($x))")),
+    "xs": (same("sum($x)"), same("sum($x) + count(*)"), same("abs(sum($x))"), same("sum(2 * $x)"),
+           same("sum($x + 1)"), same("sum(3 - $x)")),
     "xmean": (same("avg($x)"), both("mean($x)", "avg($x)")),
     "xn": (same("count($x)"),),
     "lo": (same("min($x)"),),
@@ -208,7 +209,8 @@ AGGREGATES: dict[str, tuple[Both, ...]] = {
              both("any($flag)", "bool_or($flag)")),
     "last": (same("max($at)"),),
     "since": (same("min($at)"),),
-    "far": (same("sum(CASE WHEN $zone > 1 THEN $fare ELSE 0 END)"),),
+    "far": (same("sum(CASE WHEN $zone > 1 THEN $fare ELSE 0 END)"),
+            same("sum(CASE WHEN $zone > 1 THEN $fare END)"), same("sum($fare) FILTER (WHERE $zone > 1)")),
     "flagged": (same("count(*) FILTER (WHERE $flag)"),
                 both("count_if($flag)", "count(*) FILTER (WHERE $flag)")),
     "newest": (same("max($d)"),),
@@ -235,4 +237,6 @@ def of_key(key: Both) -> tuple[Both, ...]:
         put("count(CASE WHEN ({0}) IS NOT NULL THEN 1 END)", key),
         Both(f"count_if(({key.spark}) IS NULL)", f"count(*) FILTER (WHERE ({key.duck}) IS NULL)"),
         put("bool_or(({0}) IS NULL)", key),
+        put("sum(CASE WHEN ({0}) IS NULL THEN 1 ELSE 0 END)", key),
+        put("count(DISTINCT {0}) FILTER (WHERE ({0}) IS NOT NULL)", key),
     )
