@@ -11,7 +11,7 @@ import dagster as dg
 
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import POOL, SPARK
+from mv_assets.defs.names import POOL
 from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.recomputation import Finding
 from mv_assets.reports.publication import behind, plain_line
@@ -41,10 +41,10 @@ class Verdict:
             passed=self.passed, description=self.says, severity=self.severity, metadata=dict(self.metadata)
         )
 
-    def evaluation(self, view: View) -> dg.AssetCheckEvaluation:
+    def evaluation(self, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
         """For whoever found it out by the way."""
         return dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey(view.name),
+            asset_key=asset,
             check_name=self.name,
             passed=self.passed,
             description=self.says,
@@ -142,7 +142,7 @@ _ABOUT = {
 def _of_map(
     deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot, Wrong, int], Verdict]
 ) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
+    @dg.asset_check(asset=deployment.key_of(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.project("Dagster") as project:
             status = project.status(view.name)
@@ -155,7 +155,7 @@ def _of_map(
 
 
 def _of_publication(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=dg.AssetKey(view.name), name="published", description=_ABOUT["published"])
+    @dg.asset_check(asset=deployment.key_of(view.name), name="published", description=_ABOUT["published"])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.project("Dagster") as project:
             # To look is to mend: what somebody else has written there is replaced.
@@ -168,14 +168,14 @@ def _of_publication(deployment: Deployment, view: View) -> dg.AssetChecksDefinit
 
 def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=dg.AssetKey(view.name),
+        asset=deployment.key_of(view.name),
         name="matches_base",
         description=_ABOUT["matches_base"],
-        required_resource_keys={SPARK},
+        required_resource_keys={deployment.naming.spark},
         pool=POOL,
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        spark = getattr(context.resources, SPARK)
+        spark = getattr(context.resources, deployment.naming.spark)
         who, alive = f"Dagster run {context.run.run_id[:8]}", SignsOfLife(context.log)
         # Beside a materialization it is made by the way, and should not cost more than that.
         sample = 1 if context.run.asset_selection else _SAMPLE

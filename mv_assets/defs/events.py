@@ -81,6 +81,7 @@ def columns_of(project: OpenProject, view: View, rows: Iterable[PartitionRow]) -
 
 
 def materialization(
+    asset: dg.AssetKey,
     view: View,
     row: PartitionRow,
     metadata: Metadata,
@@ -92,7 +93,7 @@ def materialization(
     # A code version without inputs would be taken for one that has none.
     read = {} if tags is None else {_CODE_VERSION: view.definition, **tags}
     return dg.AssetMaterialization(
-        view.name, partition=view.buckets.key(row.bucket), metadata=metadata, tags={**versions, **read}
+        asset, partition=view.buckets.key(row.bucket), metadata=metadata, tags={**versions, **read}
     )
 
 
@@ -118,20 +119,22 @@ def fingerprints(listing: Listing, width: Buckets, buckets: Iterable[int]) -> di
     }
 
 
-def observations(listing: Listing, width: Buckets, buckets: Iterable[int]) -> list[dg.AssetObservation]:
+def observations(
+    asset: dg.AssetKey, listing: Listing, width: Buckets, buckets: Iterable[int]
+) -> list[dg.AssetObservation]:
     """What a base table holds now, partition by partition."""
     found = fingerprints(listing, width, buckets)
-    return [_observation(listing.table, width.key(bucket), each) for bucket, each in found.items()]
+    return [_observation(asset, width.key(bucket), each) for bucket, each in found.items()]
 
 
-def observation(listing: Listing) -> dg.AssetObservation:
+def observation(asset: dg.AssetKey, listing: Listing) -> dg.AssetObservation:
     """What a dimension holds now."""
-    return _observation(listing.table, None, fingerprint(listing.segments()))
+    return _observation(asset, None, fingerprint(listing.segments()))
 
 
-def _observation(table: str, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
+def _observation(asset: dg.AssetKey, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
     return dg.AssetObservation(
-        table,
+        asset,
         partition=partition,
         metadata={"segments": found.segment_count, "fingerprint": version_of(found)},
         tags={DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import SPARK
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.run.result import Result
@@ -65,7 +64,11 @@ class PartitionMapIOManager(dg.IOManager):
             return
         for row, metadata in described:
             made = events.materialization(
-                obj.refresh.view, row, metadata, self._provenance(context, obj.refresh.view)
+                context.asset_key,
+                obj.refresh.view,
+                row,
+                metadata,
+                self._provenance(context, obj.refresh.view),
             )
             yield dg.DagsterEvent.asset_materialization(context.step_context, made)
         raise _incomplete(obj.refresh, results)
@@ -82,7 +85,7 @@ class PartitionMapIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
         """The rows of a view for the partitions that the downstream asset asks for, all of them VALID."""
-        view = self._deployment.catalog.view(context.asset_key.path[-1])
+        view = self._deployment.by_key(self._deployment.catalog.views.values())[context.asset_key]
         window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
         with as_failures():
             return self._loaded.enter_context(self._rows(view, window))
@@ -142,9 +145,11 @@ def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Fa
 def io_manager(deployment: Deployment) -> dg.IOManagerDefinition:
     """What is read by a run stays there until it ends."""
 
-    @dg.io_manager(required_resource_keys={SPARK})  # type: ignore[arg-type]
+    @dg.io_manager(required_resource_keys={deployment.naming.spark})  # type: ignore[arg-type]
     def partition_map(context: dg.InitResourceContext) -> Iterator[PartitionMapIOManager]:
-        with PartitionMapIOManager(deployment, getattr(context.resources, SPARK)) as manager:
+        with PartitionMapIOManager(
+            deployment, getattr(context.resources, deployment.naming.spark)
+        ) as manager:
             yield manager
 
     return partition_map

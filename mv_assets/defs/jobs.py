@@ -12,7 +12,7 @@ from pydantic import Field
 
 from mv_assets.defs import checks, events
 from mv_assets.defs.deployment import Deployment, as_failures, identity
-from mv_assets.defs.names import POOL, PROJECT_TAG, SPARK
+from mv_assets.defs.names import POOL, PROJECT_TAG
 from mv_assets.defs.reporting import provenance
 from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.garbage import GcReport
@@ -27,28 +27,28 @@ def maintenance_jobs(deployment: Deployment) -> list[dg.JobDefinition]:
     if not deployment.catalog.views:
         return []
     views = _names(list(deployment.catalog.views))
-    whose = {PROJECT_TAG: identity(deployment.catalog.project)}
+    whose, named = {PROJECT_TAG: identity(deployment.catalog.project)}, deployment.naming.of
     return [
         _job(
-            "refresh_view",
+            named("refresh_view"),
             "Compute what is missing or STALE of a view: all of it, a range, or one bucket.",
             _refresh(deployment, views),
             whose,
         ),
         _job(
-            "drop_view",
+            named("drop_view"),
             "Forget a view's buckets and delete its data, and if asked that of the views based on it. "
             "Its sensor then asks for all of them again.",
             _drop(deployment, views),
         ),
         _job(
-            "audit_view",
+            named("audit_view"),
             "Compute stored buckets once more and compare; what differs is STALE afterwards.",
             _audit(deployment, views),
             whose,
         ),
         _job(
-            "collect_garbage",
+            named("collect_garbage"),
             "Delete view data that no bucket and no reader needs, and rewrite what is mostly dead.",
             _collect(deployment, views),
         ),
@@ -82,7 +82,11 @@ def _refresh(deployment: Deployment, views: Any) -> dg.OpDefinition:
         extend: bool = Field(default=False, description="Let the view cover buckets before its start.")
         max_bytes: int | None = Field(None, ge=0, description="Read no more than that of the base tables.")
 
-    @dg.op(name="mv_assets_refresh", required_resource_keys={SPARK}, pool=POOL)
+    @dg.op(
+        name=deployment.naming.of("mv_assets_refresh"),
+        required_resource_keys={deployment.naming.spark},
+        pool=POOL,
+    )
     def refresh(context: dg.OpExecutionContext, config: RefreshView) -> None:
         view = deployment.catalog.view(config.view.value)
         _refuse_without_first(config.first, config.last, extend=config.extend)
@@ -123,7 +127,9 @@ def _tell(context: dg.OpExecutionContext, deployment: Deployment, store: Store, 
         if result.outcome.wrote and bucket in rows:
             metadata = events.of_bucket(rows[bucket], result.outcome.value)
             read = provenance(context.instance, deployment, view)
-            context.log_event(events.materialization(view, rows[bucket], metadata, read))
+            context.log_event(
+                events.materialization(deployment.key_of(view.name), view, rows[bucket], metadata, read)
+            )
     for waiting in report.waiting:
         context.log.info("%s %s waits: %s", view.name, key(waiting.bucket), waiting.reason)
 
@@ -147,7 +153,7 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
             default=False, description="Drop the views that are based on it, too; they would wait for it."
         )
 
-    @dg.op(name="mv_assets_drop")
+    @dg.op(name=deployment.naming.of("mv_assets_drop"))
     def drop(context: dg.OpExecutionContext, config: DropView) -> None:
         name = config.view.value
         if config.confirm != name:
@@ -160,7 +166,7 @@ def _drop(deployment: Deployment, views: Any) -> dg.OpDefinition:
             _log(context, each.gone)
             for error in each.errors:
                 context.log.error(error)
-        context.instance.wipe_assets([dg.AssetKey(each) for each in names])
+        context.instance.wipe_assets([deployment.key_of(each) for each in names])
         context.log.info("%s is dropped", ", ".join(names))
 
     return drop
@@ -173,13 +179,17 @@ def _audit(deployment: Deployment, views: Any) -> dg.OpDefinition:
             10, ge=0, description="How many buckets: the newest and others by chance; 0: all."
         )
 
-    @dg.op(name="mv_assets_audit", required_resource_keys={SPARK}, pool=POOL)
+    @dg.op(
+        name=deployment.naming.of("mv_assets_audit"),
+        required_resource_keys={deployment.naming.spark},
+        pool=POOL,
+    )
     def audit_view(context: dg.OpExecutionContext, config: AuditView) -> None:
         view = deployment.catalog.view(config.view.value)
         with as_failures(), _project(deployment, context) as project:
             found = project.audit(view.name, sample=config.sample or None)
         verdict = checks.matches_base(view, found.findings)
-        context.instance.report_runless_asset_event(verdict.evaluation(view))
+        context.instance.report_runless_asset_event(verdict.evaluation(deployment.key_of(view.name)))
         if not verdict.passed:
             raise dg.Failure(verdict.says, metadata=dict(verdict.metadata), allow_retries=False)
         context.log.info(verdict.says)
@@ -195,7 +205,7 @@ def _collect(deployment: Deployment, names: Any) -> dg.OpDefinition:
         views: list[names] = Field([], description="Some views; left out: all that the state knows.")
         dry_run: bool = Field(default=False, description="Only say what would be deleted and compacted.")
 
-    @dg.op(name="mv_assets_collect")
+    @dg.op(name=deployment.naming.of("mv_assets_collect"))
     def collect(context: dg.OpExecutionContext, config: CollectGarbage) -> None:
         asked = [view.value for view in config.views]
         with as_failures(), _project(deployment, context, spark=False) as project:
@@ -217,7 +227,7 @@ def _log(context: dg.OpExecutionContext, report: GcReport) -> None:
 
 
 def _project(deployment: Deployment, context: dg.OpExecutionContext, *, spark: bool = True) -> Project:
-    resource = getattr(context.resources, SPARK) if spark else None
+    resource = getattr(context.resources, deployment.naming.spark) if spark else None
     return deployment.project(_who(context), resource, SignsOfLife(context.log))
 
 

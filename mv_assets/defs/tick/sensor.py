@@ -85,8 +85,8 @@ def table_sensor(
     """Watches a base table for all views that come from it, directly or through another view."""
 
     @dg.sensor(
-        name=f"watch_{table}",
-        asset_selection=dg.AssetSelection.assets(*(view.name for view in views)),
+        name=deployment.naming.of(f"watch_{table}"),
+        asset_selection=dg.AssetSelection.assets(*deployment.by_key(views)),
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Looks at the files of {table} and asks for buckets that are new or no longer match.",
@@ -116,14 +116,15 @@ class _Tick:
         self._views = {view.name: view for view in views}
         self._starts = starts
         self._result = _TickResult(Memory.of(context.cursor))
-        self._wipes = wipes(context.instance, self._views)
+        self._named = deployment.by_key(views)
+        self._wipes = wipes(context.instance, self._named)
 
     def evaluate(self) -> _TickResult:
-        project, repository, views = self._project, self._context.repository_def, list(self._views.values())
+        project, repository = self._project, self._context.repository_def
         found = project.watch(_Deadline(_READING_S)).round(self._views)
         now = self._deployment.now()
-        runs = living(self._instance, repository, project, unfinished(self._instance), now)
-        claimed = claims(self._instance, repository, views, runs)
+        runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
+        claimed = claims(self._instance, repository, self._named, runs)
         for name, view in self._views.items():
             # Views of other tables that these read were looked at too; their own sensors see to them.
             observed = found[name]
@@ -162,7 +163,9 @@ class _Tick:
         # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
         candidates = (each for each in askings(view, plan, is_free) if self._has_partitions(known, each))
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
-        self._result.runs += [request(asking, history) for asking, history in asked]
+        self._result.runs += [
+            request(self._deployment.key_of(view.name), asking, history) for asking, history in asked
+        ]
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]
@@ -185,7 +188,7 @@ class _Tick:
     def _observe(self, view: View, observation: Observation, touched: Sequence[int]) -> None:
         """Tell what the tables hold where that is new: Dagster then shows what is out of date."""
         for name, listing in observation.view_inputs.dimensions.items():
-            seen = events.observation(listing)
+            seen = events.observation(self._deployment.key_of(name), listing)
             version = (seen.tags or {})[events.DATA_VERSION]
             known = self._result.memory.observed.get(name)
             if name in self._deployment.produced_by or known == version:
@@ -204,7 +207,9 @@ class _Tick:
                 and name not in self._deployment.produced_by
             ):
                 spans = [view.buckets.window(bucket, window.before, window.after) for bucket in buckets]
-                self._result.events += missing_observations(self._instance, listing, width, spans)
+                self._result.events += missing_observations(
+                    self._instance, self._deployment.key_of(name), listing, width, spans
+                )
 
     def _report_map(self, view: View, observed: Observed, claimed: Claims) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
@@ -254,7 +259,9 @@ class _Tick:
         if self._result.memory.checked.get(view.name) == event_key:
             return False
         self._result.memory.checked[view.name] = event_key
-        self._result.events += [verdict.evaluation(view) for verdict in verdicts]
+        self._result.events += [
+            verdict.evaluation(self._deployment.key_of(view.name)) for verdict in verdicts
+        ]
         return True
 
     def _report_reading(self, view: View, reading: StillReading) -> None:
