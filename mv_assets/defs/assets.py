@@ -4,6 +4,7 @@ Dagster reads the type of the config, so annotations can't be left for later.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -41,6 +42,7 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         io_manager_key=naming.io_manager,
         required_resource_keys={naming.spark},
         description=_description(view),
+        freshness_policy=_freshness(declared),
         metadata=_metadata(deployment, view),
         owners=list(declared.owners or naming.owners),
         kinds=set(declared.kinds) or naming.kinds or {"spark", "parquet"},
@@ -127,6 +129,15 @@ def _overlapping(deployment: Deployment, view: View, window: Window) -> dg.Parti
         end_offset=width.count(view.buckets.next(bucket), end),
         allow_nonexistent_upstream_partitions=True,
     )
+
+
+def _freshness(declared: MaterializedView) -> dg.FreshnessPolicy | None:
+    """What Dagster itself watches: the last materialization; the check `fresh` looks at all buckets."""
+    if declared.max_staleness is None:
+        return None
+    # Dagster looks each minute, and takes no shorter window.
+    longest = max(timedelta(milliseconds=declared.max_staleness), timedelta(minutes=1))
+    return dg.FreshnessPolicy.time_window(fail_window=longest)
 
 
 def _description(view: View) -> str:

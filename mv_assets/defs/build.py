@@ -28,7 +28,7 @@ from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
-from mv_assets.defs.jobs import maintenance_jobs
+from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
 from mv_assets.defs.names import GROUP, Naming
 from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.sensor import table_sensor
@@ -152,22 +152,23 @@ def definitions_of(
     spark: SparkResource | None = None,
     *,
     interval_seconds: int = INTERVAL_S,
+    collects: bool = False,
 ) -> dg.Definitions:
-    """Assets, sensors, jobs and checks for a project."""
+    """Assets, sensors, jobs and checks for a project; garbage is collected by itself if it `collects`."""
     with warnings.catch_warnings():
         # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return _definitions(deployment, spark, interval_seconds)
+        return _definitions(deployment, spark, interval_seconds, collects=collects)
 
 
 def _definitions(
-    deployment: Deployment, spark: SparkResource | None, interval_seconds: int
+    deployment: Deployment, spark: SparkResource | None, interval_seconds: int, *, collects: bool
 ) -> dg.Definitions:
     catalog = deployment.catalog
     views = list(catalog.views.values())
     used = {name for view in views for name in view.declared.reads}
     shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
-    starts = deployment.starts()
+    starts, jobs = deployment.starts(), maintenance_jobs(deployment)
     return dg.Definitions(
         assets=[
             *(table_asset(deployment, catalog.tables[name], starts) for name in shown),
@@ -179,7 +180,8 @@ def _definitions(
             for table, found in _by_table(catalog).items()
         ]
         + publishing_sensors(deployment, interval_seconds),
-        jobs=maintenance_jobs(deployment),
+        jobs=jobs,
+        schedules=garbage_schedules(deployment, jobs, running=collects),
         resources={
             deployment.naming.io_manager: io_manager(deployment),
             deployment.naming.spark: spark or spark_resource(catalog.project.spark),

@@ -29,6 +29,7 @@ from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due
+from mv_assets.tables.errors import TableUnreadable
 from mv_assets.views.view import View
 
 # Of the 60 s that Dagster gives a tick; a table with more to read is read on at the next one.
@@ -218,7 +219,10 @@ class _Tick:
         self._note_wrong(view, wrong)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         shown = _digest(wrong.troubles, wrong.broken)
-        event_key = f"{header.version} {view.name in claimed.windows} {fresh.passed} {shown}"
+        overdue = isinstance(observed, Observation) and checks.is_overdue(
+            observed.snapshot, self._project.clock()
+        )
+        event_key = f"{header.version} {view.name in claimed.windows} {fresh.passed} {overdue} {shown}"
         since, end = self._reported_through(view), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
@@ -232,7 +236,8 @@ class _Tick:
             self._instance, self._deployment, view, snapshot, since, claimed
         )
         self._result.events += found
-        verdicts = [checks.no_failed_buckets(view, wrong), checks.no_stale_buckets(view, snapshot), fresh]
+        stale = checks.no_stale_buckets(view, snapshot, self._project.clock())
+        verdicts = [checks.no_failed_buckets(view, wrong), stale, fresh]
         if self._report_checks(view, verdicts, event_key):
             for line in wrong.sentences(view.name, view.buckets)[:_MOST_LOGGED]:
                 self._context.log.error(line)
@@ -271,6 +276,9 @@ class _Tick:
             self._report_checks(view, [late], "late while its table is read")
 
     def _report_error(self, view: View, error: MvError) -> None:
+        if isinstance(error, TableUnreadable) and error.is_absent and self._is_new(view):
+            self._note(view, f"waits for table {error.about}, which is not there yet")
+            return
         self._context.log.error("%s: %s", view.name, error)
         self._note(view, str(error))
         # A state that does not answer is not asked once more.
@@ -278,6 +286,11 @@ class _Tick:
         unusable = checks.no_failed_buckets(view, Wrong(error))
         verdicts = [unusable] if late is None else [unusable, late]
         self._report_checks(view, verdicts, f"{error.code} {error.about} {late is not None}")
+
+    def _is_new(self, view: View) -> bool:
+        """Whether nothing of it was computed yet: what was read once and is gone is no table to wait for."""
+        known = self._project.store.summaries([view.name]).get(view.name)
+        return known is None or not self._project.store.snapshot(view.name).rows
 
     def _late(self, view: View) -> checks.Verdict | None:
         """That a view which can't be looked at now is late meanwhile; that it is not can't be told."""

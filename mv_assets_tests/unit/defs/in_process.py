@@ -44,10 +44,10 @@ class InProcessDagster:
             }
         )
         catalog = prepare(Draft("test", project, folder=lake.code), schemas=False)
-        deployment = Deployment(
+        self.deployment = Deployment(
             catalog, lake.clock, self.produced_by, shared=lambda _store: lake.clock, naming=self.naming
         )
-        ours = definitions_of(deployment, _spark(lake))
+        ours = definitions_of(self.deployment, _spark(lake))
         self.definitions = dg.Definitions.merge(ours, self.extra)
         self.repository = self.definitions.get_repository_def()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -237,3 +238,12 @@ def test_nothing_of_dagsters_that_will_go_is_used(tmp_path: Path) -> None:
     does = f"_built(Path({str(tmp_path)!r})).get_repository_def()"
     strict = ["-W", "error::DeprecationWarning:mv_assets", "-W", "error::FutureWarning"]
     subprocess.run([sys.executable, *strict, "-c", f"{declared}; {does}"], check=True)  # noqa: S603
+
+
+def test_max_staleness_is_a_freshness_policy_too(tmp_path: Path) -> None:
+    late = MaterializedView.model_validate({**HOURLY, "max_staleness": "2h"})
+    built = build_definitions(
+        tables=[ParquetTable.model_validate(TRIPS)], views=[late], state=f"sqlite:///{tmp_path}/state.db"
+    )
+    found = built.get_repository_def().asset_graph.get(dg.AssetKey("trips_hourly")).freshness_policy
+    assert found == dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
