@@ -251,8 +251,8 @@ def test_a_broken_table_is_an_error_of_its_views_only(dagster: Make) -> None:
     made.load()
     (made.lake.folder / "zones" / "zones.parquet").unlink()
     (made.lake.folder / "zones").rmdir()
-    # Nothing at all would be waited for.
-    (made.lake.folder / "zones").write_text("no folder")
+    # One that is not there at all would be waited for; this one leads nowhere.
+    (made.lake.folder / "zones").symlink_to("zones")
     assert asked(made) == ["v 1970-01-01..1970-01-04"]
     told = made.check("w", "no_failed_buckets")
     assert told is not None
