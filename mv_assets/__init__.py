@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Storage,
         WarehouseFolder,
     )
-    from mv_assets.defs import build_definitions
+    from mv_assets.defs import MaterializedViewsComponent, build_definitions
     from mv_assets.errors import MvError
     from mv_assets.project import Project
     from mv_assets.views.python import Bucket, view
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Where each name is found once it is used: a command that only reads the state should not wait for Dagster.
 _WHERE = {
     "build_definitions": "mv_assets.defs",
+    "MaterializedViewsComponent": "mv_assets.defs",
     "MvError": "mv_assets.errors",
     "Bucket": "mv_assets.views.python",
     "DeltaTable": "mv_assets.config",
@@ -54,6 +55,7 @@ __all__ = [
     "IcebergTable",
     "IcebergTarget",
     "MaterializedView",
+    "MaterializedViewsComponent",
     "MvError",
     "ParquetTable",
     "Project",
@@ -71,3 +73,8 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    # Dagster's `dg` looks here for components.
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,12 @@ _ACCEPTED = os.environ.get(ACCEPTED)
 _CATALOG = load(project_file(_tell), schemas=False, version=Path(_ACCEPTED) if _ACCEPTED else None)
 
 defs = Definitions.merge(
-    definitions_of(Deployment(_CATALOG), interval_seconds=_INTERVAL_S),
+    definitions_of(
+        # `mv-assets dev` says which version it has accepted: it is to need no upkeep.
+        Deployment(_CATALOG),
+        interval_seconds=_INTERVAL_S,
+        collects=bool(_ACCEPTED),
+    ),
     # A process, and with local Spark a JVM, a run and not a step.
     Definitions(executor=in_process_executor),
 )

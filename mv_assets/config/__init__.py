@@ -1,7 +1,7 @@
 """What a user declares: tables, views and where everything is kept, in a file or in Python."""
 
 from mv_assets.config.checks import in_order
-from mv_assets.config.file import Draft, read
+from mv_assets.config.file import Draft, read, read_content
 from mv_assets.config.in_python import declare
 from mv_assets.config.models import (
     DeclaredProject,
@@ -39,4 +39,5 @@ __all__ = [
     "declare",
     "in_order",
     "read",
+    "read_content",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from mv_assets.config.checks import Sketch, check, one_way_to_each_bucket, suggestion
@@ -104,13 +105,25 @@ def read(path: Path, variables: Mapping[str, str] = os.environ, *, version: Path
         if isinstance(error, IsADirectoryError):
             why = f"it is a folder; name the file in it, such as {path / 'project.yaml'}"
         raise ProjectError(str(path), [Mistake("", f"can't be read: {why}")]) from None
-    folder = path.absolute().parent
+    draft, lines = _understood(text, str(path), path.absolute().parent, variables)
+    found = replace(draft, mistakes=[], lines=lines)
+    found.add(draft.mistakes)
+    return found
+
+
+def read_content(
+    content: Mapping[str, Any], file: str, folder: Path, variables: Mapping[str, str] = os.environ
+) -> Draft:
+    """A project that stands in a file of somebody else's, who has read it: mistakes have no lines then."""
+    return _understood(yaml.safe_dump(dict(content)), file, folder, variables)[0]
+
+
+def _understood(
+    text: str, file: str, folder: Path, variables: Mapping[str, str]
+) -> tuple[Draft, dict[str, int]]:
     home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")
-    document = Document(text, str(path), {**variables, "MV_ASSETS_HOME": home})
-    reader = _Reader(document, folder, home)
-    draft = Draft(str(path), reader.project(), lines=reader.lines(), folder=folder)
-    draft.add(reader.mistakes)
-    return draft
+    reader = _Reader(Document(text, file, {**variables, "MV_ASSETS_HOME": home}), folder, home)
+    return Draft(file, reader.project(), reader.mistakes, folder=folder), reader.lines()
 
 
 class _Reader:

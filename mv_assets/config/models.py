@@ -25,6 +25,9 @@ from mv_assets.config.values import (
     Count,
     Duration,
     Key,
+    KeyPrefix,
+    Kinds,
+    Label,
     MaybeDuration,
     Name,
     Owners,
@@ -33,6 +36,7 @@ from mv_assets.config.values import (
     Read,
     Start,
     StateUrl,
+    Tags,
     Text,
     TimeZone,
     as_name,
@@ -338,6 +342,14 @@ class MaterializedView(Declared):
     """For people, shown with the asset in Dagster."""
     owners: Owners = _written(())
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
+    key_prefix: KeyPrefix = _written(None)
+    """In Dagster, what stands before the view's name in its asset's key; by default what all have."""
+    group: Label | None = None
+    """In Dagster, the group of the asset; by default that of all."""
+    tags: Tags = _written({})
+    """In Dagster, tags of the asset."""
+    kinds: Kinds = _written(())
+    """In Dagster, what the asset is shown to be made of, at most three; by default spark and parquet."""
 
     @field_validator("start", mode="before")
     @classmethod

@@ -16,7 +16,9 @@ _OF_DAGSTER = frozenset(
 _OF_JOBS = frozenset(
     {
         *("refresh_view", "drop_view", "audit_view", "collect_garbage"),
-        *("mv_assets_refresh", "mv_assets_drop", "mv_assets_audit", "mv_assets_collect"),
+        *("mark_view", "adopt_view", "publish_view", "plan_view", "explain_bucket"),
+        *("mv_assets_refresh", "mv_assets_drop", "mv_assets_audit", "mv_assets_collect", "mv_assets_mark"),
+        *("mv_assets_adopt", "mv_assets_publish", "mv_assets_plan", "mv_assets_explain"),
     }
 )
 # The checks of `mv_assets.defs.checks`: that of a view is the op VIEW_CHECK.

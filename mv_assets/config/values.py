@@ -25,6 +25,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PYTHON_NAME = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 _NO_FUNCTION = "names no function; write package.module:function"
 NAME = r"^[a-z][a-z0-9_]*$"
+_LABEL = r"^[A-Za-z0-9_]+$"
+_MOST_OF_KIND = 63
+_KIND = r"^[A-Za-z0-9_.-]{1,63}$"
+_TAG_KEY = r"^([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}$"
+_TAG_VALUE = r"^[A-Za-z0-9_.-]{0,63}$"
 # PostgreSQL would cut longer ones, and file systems have limits of their own.
 _LONGEST_NAME = 63
 _LONGEST = 3_660 * DAY
@@ -88,6 +93,28 @@ def _owner(value: str) -> str:
     if not is_owner(_text(value)):
         raise ValueError(f"{value!r} is no owner to Dagster; write an e-mail address or team:NAME")
     return value
+
+
+def _label(value: str) -> str:
+    if not re.fullmatch(_LABEL, value):
+        raise ValueError(f"{value!r} is no name to Dagster; use letters, digits and underscores")
+    return value
+
+
+def _kind(value: str) -> str:
+    if not re.fullmatch(_KIND, value):
+        raise ValueError(f"{value!r} is no kind to Dagster; use up to {_MOST_OF_KIND} letters and digits")
+    return value
+
+
+def _tags(given: dict[str, str]) -> dict[str, str]:
+    for key, value in given.items():
+        if not re.fullmatch(_TAG_KEY, key) or not re.fullmatch(_TAG_VALUE, value):
+            what = "letters, digits, _, - and ., at most 63"
+            raise ValueError(
+                f"{key}: {value} is no tag to Dagster; both are {what}, the key with one / if need be"
+            )
+    return given
 
 
 def _bucket(value: Any) -> str:
@@ -187,6 +214,8 @@ OwnName = Annotated[
     Field(json_schema_extra={"pattern": NAME, "not": {"enum": sorted(NAMES)}}),
 ]
 Owner = Annotated[str, AfterValidator(_owner), Field(json_schema_extra={"minLength": 1})]
+Label = Annotated[str, AfterValidator(_label), Field(json_schema_extra={"pattern": _LABEL})]
+Tags = Annotated[dict[str, str], AfterValidator(_tags)]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
 ConnectUrl = Annotated[str, AfterValidator(_connect_url), Field(json_schema_extra={"pattern": "^sc://."})]
@@ -223,6 +252,8 @@ if TYPE_CHECKING:
     Start = Read[str | date | datetime, int]
     Key = Read[str | list[str] | tuple[str, ...], tuple[str, ...]]
     Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+    Kinds = Read[list[str] | tuple[str, ...], tuple[str, ...]]
+    KeyPrefix = Read[list[str] | tuple[str, ...] | None, tuple[str, ...] | None]
 else:
     Read = None
     Duration = Annotated[
@@ -244,6 +275,12 @@ else:
         ),
     ]
     Owners = tuple[Owner, ...]
+    # Dagster shows no more than three.
+    Kinds = Annotated[
+        tuple[Annotated[str, AfterValidator(_kind), Field(json_schema_extra={"pattern": _KIND})], ...],
+        Field(max_length=3),
+    ]
+    KeyPrefix = tuple[Label, ...] | None
 
 
 def duration_of(text: str) -> int:

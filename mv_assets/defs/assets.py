@@ -4,6 +4,7 @@ Dagster reads the type of the config, so annotations can't be left for later.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -15,7 +16,7 @@ from mv_assets.defs.base_tables import width_of
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.intent import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import StagedWork
-from mv_assets.defs.names import GROUP, IO_MANAGER, POOL, SPARK
+from mv_assets.defs.names import POOL
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.publication import publish_after
 from mv_assets.defs.signs_of_life import SignsOfLife
@@ -23,6 +24,7 @@ from mv_assets.publish.open import table_of
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
+from mv_assets.views.python import ViewFunction
 from mv_assets.views.view import View, Window
 
 _MOST = 20
@@ -30,20 +32,22 @@ _MOST = 20
 
 def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefinition:
     """The asset of one view, with partitions from `start` on."""
-    declared = view.declared
+    declared, naming = view.declared, deployment.naming
 
     @dg.asset(
-        name=view.name,
+        key=deployment.key_of(view.name),
         deps=_deps(deployment, view),
         partitions_def=partitions_of(view.buckets, start),
         backfill_policy=dg.BackfillPolicy.multi_run(declared.max_buckets_per_run),
-        io_manager_key=IO_MANAGER,
-        required_resource_keys={SPARK},
+        io_manager_key=naming.io_manager,
+        required_resource_keys={naming.spark},
         description=_description(view),
+        freshness_policy=_freshness(declared),
         metadata=_metadata(deployment, view),
-        owners=list(declared.owners),
-        kinds={"spark", "parquet"},
-        group_name=GROUP,
+        owners=list(declared.owners or naming.owners),
+        kinds=set(declared.kinds) or naming.kinds or {"spark", "parquet"},
+        tags={**naming.tags, **declared.tags},
+        group_name=declared.group or naming.group,
         pool=POOL,
         code_version=view.definition,
         output_required=False,
@@ -54,7 +58,7 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         expected = expected_of(context.run, context.instance, force=config.force)
         by_person = expected is not Expected.DUE
         context.log.info("%s: %s", expected.value, view.buckets.span(buckets))
-        spark = getattr(context.resources, SPARK)
+        spark = getattr(context.resources, naming.spark)
         with (
             as_failures(),
             deployment.open(who, spark) as project,
@@ -85,7 +89,7 @@ def _report_wrong(context: dg.AssetExecutionContext, project: OpenProject, view:
     verdict = checks.no_failed_buckets(view, wrong)
     if not verdict.passed:
         # After the materialization: Dagster counts a check only if it is younger.
-        context.instance.report_runless_asset_event(verdict.evaluation(view))
+        context.instance.report_runless_asset_event(verdict.evaluation(context.asset_key))
 
 
 def _has_to_report(refresh: TwoStepRefresh, expected: Expected) -> bool:
@@ -127,6 +131,15 @@ def _overlapping(deployment: Deployment, view: View, window: Window) -> dg.Parti
     )
 
 
+def _freshness(declared: MaterializedView) -> dg.FreshnessPolicy | None:
+    """What Dagster itself watches: the last materialization; the check `fresh` looks at all buckets."""
+    if declared.max_staleness is None:
+        return None
+    # Dagster looks each minute, and takes no shorter window.
+    longest = max(timedelta(milliseconds=declared.max_staleness), timedelta(minutes=1))
+    return dg.FreshnessPolicy.time_window(fail_window=longest)
+
+
 def _description(view: View) -> str:
     declared = view.declared
     about = f"{declared.description.strip()}\n\n" if declared.description.strip() else ""
@@ -156,7 +169,22 @@ def _metadata(deployment: Deployment, view: View) -> dict[str, Any]:
         **_published_as(deployment, view),
         **({} if view.body.columns is None else {"dagster/column_schema": _columns(view.body.columns)}),
         "dagster/column_lineage": dg.TableColumnLineage(sources),
+        **_code_references(deployment, view),
     }
+
+
+def _code_references(deployment: Deployment, view: View) -> dict[str, Any]:
+    """Where what computes it is written: its function, or its place in the project file."""
+    catalog = deployment.catalog
+    if isinstance(view.body, ViewFunction):
+        code = view.body.loaded.function.__code__
+        file, line = code.co_filename, code.co_firstlineno
+    elif catalog.file is not None:
+        file, line = str(catalog.file), catalog.lines.get(f"views.{view.name}", 1)
+    else:
+        return {}
+    found = dg.LocalFileCodeReference(file_path=file, line_number=line, label=view.name)
+    return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[found])}
 
 
 def _published_as(deployment: Deployment, view: View) -> dict[str, Any]:

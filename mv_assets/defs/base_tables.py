@@ -1,9 +1,10 @@
-"""Base tables and dimensions as observable source assets, by the partitions of their views."""
+"""Base tables and dimensions as external assets, by the partitions of their views."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import cast
 
 import dagster as dg
 from dagster import DagsterEventType, DagsterInstance
@@ -12,7 +13,6 @@ from mv_assets.buckets import Buckets
 from mv_assets.config import Table
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import GROUP
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
@@ -33,45 +33,56 @@ def width_of(deployment: Deployment, table: str) -> Buckets | None:
     return min(widths, key=lambda each: (each.next(0) - each.floor(0), each.zone is not None), default=None)
 
 
-def table_asset(deployment: Deployment, table: Table, starts: Mapping[str, int]) -> dg.SourceAsset:
-    """The asset of one table, with partitions from where the first of its views starts."""
-    width = width_of(deployment, table.name)
-    start = min((starts[view.name] for view in _views_on(deployment, table.name)), default=0)
-    partitions = None if width is None else partitions_of(width, start)
+def table_asset(
+    deployment: Deployment, table: Table, starts: Mapping[str, int]
+) -> dg.AssetSpec | dg.AssetsDefinition:
+    """The asset of one table, with partitions from where the first of its views starts.
 
-    @dg.observable_source_asset(
-        name=table.name,
-        partitions_def=partitions,
+    It is external: nothing here writes it, and the sensors tell what they see of it.
+    """
+    width, naming = width_of(deployment, table.name), deployment.naming
+    start = min((starts[view.name] for view in _views_on(deployment, table.name)), default=0)
+    spec = dg.AssetSpec(
+        deployment.key_of(table.name),
+        partitions_def=None if width is None else partitions_of(width, start),
         description=_description(table),
-        metadata={"format": table.format, "time_column": table.time_column or "none: a dimension"},
-        group_name=GROUP,
-        tags={f"dagster/kind/{table.format}": ""},
+        metadata=_metadata(table),
+        group_name=naming.group,
+        owners=list(naming.owners),
+        tags=naming.tags,
+        kinds={table.format},
     )
-    def observe() -> dg.DataVersion | dg.DataVersionsByPartition:
+    return spec if width is not None else _observable(deployment, table, spec)
+
+
+def _observable(deployment: Deployment, table: Table, spec: dg.AssetSpec) -> dg.AssetsDefinition:
+    """A dimension: without partitions, Dagster takes in what was observed of observable assets only."""
+
+    @dg.multi_observable_source_asset(specs=[spec], name=spec.key.to_python_identifier())  # type: ignore[untyped-decorator]
+    def observe() -> Iterator[dg.ObserveResult]:
         with as_failures(), deployment.open("Dagster") as project:
             listing = project.tables[table.name].current().listing()
-        if width is None:
-            return dg.DataVersion(events.version_of(fingerprint(listing.segments())))
-        end = width.floor(deployment.now())
-        first = max(width.floor(min(listing.starts, default=0)), width.floor(start))
-        recent = list(width.between(first, end))[-_MOST_OBSERVED:]
-        found = events.fingerprints(listing, width, recent)
-        return dg.DataVersionsByPartition(
-            {width.key(b): events.version_of(each) for b, each in found.items()}
+        yield dg.ObserveResult(
+            asset_key=spec.key,
+            data_version=dg.DataVersion(events.version_of(fingerprint(listing.segments()))),
         )
 
-    return observe
+    return cast("dg.AssetsDefinition", observe)
 
 
 def missing_observations(
-    instance: DagsterInstance, listing: Listing, width: Buckets, spans: Iterable[tuple[int, int]]
+    instance: DagsterInstance,
+    asset: dg.AssetKey,
+    listing: Listing,
+    width: Buckets,
+    spans: Iterable[tuple[int, int]],
 ) -> list[dg.AssetObservation]:
     """Observations of a base table in some stretches of time, where Dagster knows otherwise."""
     parts = {part for start, end in spans for part in islice(width.between(start, end), _MOST_OBSERVED)}
     newest = sorted(parts)[-_MOST_OBSERVED:]
-    found = events.observations(listing, width, newest)
+    found = events.observations(asset, listing, width, newest)
     known = instance.event_log_storage.get_latest_tags_by_partition(
-        dg.AssetKey(listing.table),
+        asset,
         DagsterEventType.ASSET_OBSERVATION,
         [events.DATA_VERSION],
         asset_partitions=[each.partition for each in found if each.partition is not None],
@@ -84,7 +95,18 @@ def missing_observations(
     ]
 
 
+def _metadata(table: Table) -> dict[str, object]:
+    """What it is and where, as Dagster's other integrations say it."""
+    path, identifier = table.path, getattr(table, "identifier", None)
+    return {
+        "format": table.format,
+        "time_column": table.time_column or "none: a dimension",
+        **({} if path is None else {"dagster/uri": path}),
+        **({} if identifier is None else {"dagster/table_name": identifier}),
+    }
+
+
 def _description(table: Table) -> str:
-    where = getattr(table, "path", None) or getattr(table, "identifier", None)
+    where = table.path or getattr(table, "identifier", None)
     what = "dimension" if table.time_column is None else "base table"
     return f"A {what}: {table.format} at `{where}`. The sensors look at its files; nothing here writes it."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from mv_assets.config import (
+    Draft,
     Function,
     MaterializedView,
     Spark,
@@ -27,8 +28,8 @@ from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
-from mv_assets.defs.jobs import maintenance_jobs
-from mv_assets.defs.names import IO_MANAGER, SPARK
+from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
+from mv_assets.defs.names import GROUP, Naming
 from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
@@ -71,6 +72,12 @@ def build_definitions(
     publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
+    name_prefix: str = "",
+    key_prefix: Sequence[str] = (),
+    group: str = GROUP,
+    tags: Mapping[str, str] | None = None,
+    kinds: Iterable[str] = (),
+    owners: Iterable[str] = (),
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
 
@@ -88,8 +95,14 @@ def build_definitions(
         spark: how to reach Spark, or the Spark resource that the project has already.
         publish: where views appear as tables for other tools: an `IcebergTarget` or a `DeltaTarget`.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
-            an observable source asset is made.
+            an external asset is made.
         interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
+        name_prefix: before the names of jobs, sensors, schedules and resources; what is merged needs several.
+        key_prefix: before the names of views and tables in the keys of their assets.
+        group: the group of the assets.
+        tags: of the assets.
+        kinds: what views are shown to be made of; by default spark and parquet.
+        owners: of the assets of views that name none, and of tables.
 
     Raises:
         ProjectError: with every mistake in the declarations.
@@ -106,16 +119,32 @@ def build_definitions(
         spark=declared,
         publish=publish,
     )
-    upstream, known = produced_by or {}, [table.name for table in draft.project.tables]
+    naming = Naming(name_prefix, tuple(key_prefix), group, tags or {}, frozenset(kinds), tuple(owners))
+    resource = None if isinstance(spark, Spark) else spark
+    interval = seconds_between_looks(interval_seconds)
+    return definitions_of(
+        deployment_of(draft, produced_by or {}, naming), resource, interval_seconds=interval
+    )
+
+
+def seconds_between_looks(given: int | None) -> int:
+    return interval_seconds_of(os.environ) if given is None else given
+
+
+def deployment_of(draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming) -> Deployment:
+    """A project that is declared beside others.
+
+    Raises:
+        ProjectError: with every mistake in the declarations.
+
+    """
+    known = [table.name for table in draft.project.tables]
     draft.add(
         Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
-        for name in upstream
+        for name in produced_by
         if name not in known
     )
-    deployment = Deployment(prepare(draft, schemas=False), produced_by=upstream)
-    resource = None if isinstance(spark, Spark) else spark
-    interval = interval_seconds_of(os.environ) if interval_seconds is None else interval_seconds
-    return definitions_of(deployment, resource, interval_seconds=interval)
+    return Deployment(prepare(draft, schemas=False), produced_by=produced_by, naming=naming)
 
 
 def definitions_of(
@@ -123,22 +152,23 @@ def definitions_of(
     spark: SparkResource | None = None,
     *,
     interval_seconds: int = INTERVAL_S,
+    collects: bool = False,
 ) -> dg.Definitions:
-    """Assets, sensors, jobs and checks for a project."""
+    """Assets, sensors, jobs and checks for a project; garbage is collected by itself if it `collects`."""
     with warnings.catch_warnings():
         # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return _definitions(deployment, spark, interval_seconds)
+        return _definitions(deployment, spark, interval_seconds, collects=collects)
 
 
 def _definitions(
-    deployment: Deployment, spark: SparkResource | None, interval_seconds: int
+    deployment: Deployment, spark: SparkResource | None, interval_seconds: int, *, collects: bool
 ) -> dg.Definitions:
     catalog = deployment.catalog
     views = list(catalog.views.values())
     used = {name for view in views for name in view.declared.reads}
     shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
-    starts = deployment.starts()
+    starts, jobs = deployment.starts(), maintenance_jobs(deployment)
     return dg.Definitions(
         assets=[
             *(table_asset(deployment, catalog.tables[name], starts) for name in shown),
@@ -150,8 +180,12 @@ def _definitions(
             for table, found in _by_table(catalog).items()
         ]
         + publishing_sensors(deployment, interval_seconds),
-        jobs=maintenance_jobs(deployment),
-        resources={IO_MANAGER: io_manager(deployment), SPARK: spark or spark_resource(catalog.project.spark)},
+        jobs=jobs,
+        schedules=garbage_schedules(deployment, jobs, running=collects),
+        resources={
+            deployment.naming.io_manager: io_manager(deployment),
+            deployment.naming.spark: spark or spark_resource(catalog.project.spark),
+        },
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import dagster as dg
 
-from mv_assets.buckets import Buckets, duration, iso
+from mv_assets.buckets import MINUTE, Buckets, duration, iso
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import POOL, SPARK
+from mv_assets.defs.names import POOL
 from mv_assets.defs.signs_of_life import SignsOfLife
 from mv_assets.maintain.recomputation import Finding
 from mv_assets.reports.publication import behind, plain_line
@@ -23,6 +23,7 @@ from mv_assets.views.view import View
 
 _MOST = 20
 _SAMPLE = 5
+_GRACE_MS = 5 * MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class Verdict:
             passed=self.passed, description=self.says, severity=self.severity, metadata=dict(self.metadata)
         )
 
-    def evaluation(self, view: View) -> dg.AssetCheckEvaluation:
+    def evaluation(self, asset: dg.AssetKey) -> dg.AssetCheckEvaluation:
         """For whoever found it out by the way."""
         return dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey(view.name),
+            asset_key=asset,
             check_name=self.name,
             passed=self.passed,
             description=self.says,
@@ -63,11 +64,21 @@ def no_failed_buckets(view: View, wrong: Wrong) -> Verdict:
     return Verdict("no_failed_buckets", not says, "; ".join(says) or "no bucket failed", metadata=metadata)
 
 
-def no_stale_buckets(view: View, snapshot: Snapshot) -> Verdict:
+def no_stale_buckets(view: View, snapshot: Snapshot, now: int) -> Verdict:
     stale = health.stale(snapshot)
     says = _says(view.buckets, stale, "STALE") if stale else "no bucket is STALE"
     metadata = {"stale": _table(view.buckets, stale)} if stale else {}
-    return Verdict("no_stale_buckets", not stale, says, dg.AssetCheckSeverity.WARN, metadata)
+    good = not stale or not is_overdue(snapshot, now)
+    says += f"; it is computed again within {duration(_GRACE_MS)}" if stale and good else ""
+    return Verdict("no_stale_buckets", good, says, dg.AssetCheckSeverity.WARN, metadata)
+
+
+def is_overdue(snapshot: Snapshot, now: int) -> bool:
+    """Whether a STALE bucket failed, or waits longer than a late file takes in a view that is well."""
+    waiting = None if snapshot.look is None else snapshot.look.oldest_waiting
+    if any(health.condition(snapshot, bucket) == "failed" for bucket in health.stale(snapshot)):
+        return True
+    return waiting is not None and now - waiting.since > _GRACE_MS
 
 
 def fresh(view: View, header: Header, now: int, stall: str | None) -> Verdict:
@@ -118,7 +129,7 @@ def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
 def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefinition]:
     """The checks of one view, for people to make."""
     by_map: dict[str, Callable[[Snapshot, Wrong, int], Verdict]] = {
-        "no_stale_buckets": lambda snapshot, _wrong, _now: no_stale_buckets(view, snapshot),
+        "no_stale_buckets": lambda snapshot, _wrong, now: no_stale_buckets(view, snapshot, now),
         "no_failed_buckets": lambda _snapshot, wrong, _now: no_failed_buckets(view, wrong),
         "fresh": lambda snapshot, wrong, now: fresh(view, snapshot.header, now, wrong.stalled),
     }
@@ -131,7 +142,7 @@ def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefini
 
 
 _ABOUT = {
-    "no_stale_buckets": "Every bucket was computed from what its base table holds now.",
+    "no_stale_buckets": "Every bucket was computed from what its base table holds now, or a few minutes ago.",
     "no_failed_buckets": "No bucket, and no file of its tables, waits for a person.",
     "fresh": "The view is complete up to its `max_staleness`, and nothing waits longer than `stall_after`.",
     "published": "Other tools see the view as it is now.",
@@ -142,7 +153,7 @@ _ABOUT = {
 def _of_map(
     deployment: Deployment, view: View, name: str, verdict: Callable[[Snapshot, Wrong, int], Verdict]
 ) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=dg.AssetKey(view.name), name=name, description=_ABOUT[name])
+    @dg.asset_check(asset=deployment.key_of(view.name), name=name, description=_ABOUT[name])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.project("Dagster") as project:
             status = project.status(view.name)
@@ -155,7 +166,7 @@ def _of_map(
 
 
 def _of_publication(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=dg.AssetKey(view.name), name="published", description=_ABOUT["published"])
+    @dg.asset_check(asset=deployment.key_of(view.name), name="published", description=_ABOUT["published"])
     def check() -> dg.AssetCheckResult:
         with as_failures(), deployment.project("Dagster") as project:
             # To look is to mend: what somebody else has written there is replaced.
@@ -168,14 +179,14 @@ def _of_publication(deployment: Deployment, view: View) -> dg.AssetChecksDefinit
 
 def _audit(deployment: Deployment, view: View) -> dg.AssetChecksDefinition:
     @dg.asset_check(
-        asset=dg.AssetKey(view.name),
+        asset=deployment.key_of(view.name),
         name="matches_base",
         description=_ABOUT["matches_base"],
-        required_resource_keys={SPARK},
+        required_resource_keys={deployment.naming.spark},
         pool=POOL,
     )
     def check(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        spark = getattr(context.resources, SPARK)
+        spark = getattr(context.resources, deployment.naming.spark)
         who, alive = f"Dagster run {context.run.run_id[:8]}", SignsOfLife(context.log)
         # Beside a materialization it is made by the way, and should not cost more than that.
         sample = 1 if context.run.asset_selection else _SAMPLE

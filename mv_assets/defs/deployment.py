@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
 from mv_assets.config import DeclaredProject, Spark
+from mv_assets.defs.names import Naming
 from mv_assets.errors import MvError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.project import Project
@@ -25,6 +26,7 @@ from mv_assets.state.store import Store
 from mv_assets.state.store.retry import Profile, Retry
 from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
+from mv_assets.views.view import View
 
 # So often the state is asked while definitions are loaded.
 _FEW = Profile(3, 0.050, 0.200)
@@ -43,10 +45,18 @@ class Deployment:
     produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
     # The clock of the maps.
     shared: Callable[[Store], Callable[[], int]] = SharedClock
+    naming: Naming = field(default_factory=Naming)
 
     def key_of(self, name: str) -> dg.AssetKey:
         """The asset of a table or view."""
-        return self.produced_by.get(name) or dg.AssetKey(name)
+        if name in self.produced_by:
+            return self.produced_by[name]
+        view = self.catalog.views.get(name)
+        return self.naming.key(name, None if view is None else view.declared.key_prefix)
+
+    def by_key(self, views: Iterable[View]) -> dict[dg.AssetKey, View]:
+        """Views by their assets."""
+        return {self.key_of(view.name): view for view in views}
 
     def project(
         self, who: str, spark: SparkResource | None = None, progress: Progress = NO_PROGRESS

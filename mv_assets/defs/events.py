@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
+from mv_assets.observe.difference import Difference
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
@@ -29,8 +30,8 @@ _CODE_VERSION = "dagster/code_version"
 Metadata = dict[str, Any]
 
 
-def of_bucket(row: PartitionRow, outcome: str) -> Metadata:
-    """Metadata of one bucket: what was done, and from what."""
+def of_bucket(row: PartitionRow, outcome: str, change: Difference | None = None) -> Metadata:
+    """Metadata of one bucket: what was done, from what, and what changed since it was computed before."""
     inputs = row.inputs
     return {
         "operation": "" if row.operation is None else row.operation.value,
@@ -38,12 +39,22 @@ def of_bucket(row: PartitionRow, outcome: str) -> Metadata:
         "state": row.state.value,
         "dagster/partition_row_count": row.rows,
         "rows": row.rows,
-        "segments": 0 if inputs is None else inputs.base.segment_count,
+        "files": 0 if inputs is None else inputs.base.segment_count,
+        **({} if change is None else _changed(change)),
         "fingerprint": "" if inputs is None else version_of(inputs.base),
         "bytes": row.bytes,
-        "duration": dg.MetadataValue.float(row.duration_ms / 1_000),
+        "seconds": dg.MetadataValue.float(row.duration_ms / 1_000),
         "generation": row.generation or "",
         CONTENT: row.content or 0,
+    }
+
+
+def _changed(change: Difference) -> Metadata:
+    return {
+        "reason": str(change).replace("segment", "file") or "no file changed",
+        "files added": len(change.added),
+        "files changed": len(change.changed),
+        "files removed": len(change.removed),
     }
 
 
@@ -81,6 +92,7 @@ def columns_of(project: OpenProject, view: View, rows: Iterable[PartitionRow]) -
 
 
 def materialization(
+    asset: dg.AssetKey,
     view: View,
     row: PartitionRow,
     metadata: Metadata,
@@ -92,7 +104,7 @@ def materialization(
     # A code version without inputs would be taken for one that has none.
     read = {} if tags is None else {_CODE_VERSION: view.definition, **tags}
     return dg.AssetMaterialization(
-        view.name, partition=view.buckets.key(row.bucket), metadata=metadata, tags={**versions, **read}
+        asset, partition=view.buckets.key(row.bucket), metadata=metadata, tags={**versions, **read}
     )
 
 
@@ -118,21 +130,23 @@ def fingerprints(listing: Listing, width: Buckets, buckets: Iterable[int]) -> di
     }
 
 
-def observations(listing: Listing, width: Buckets, buckets: Iterable[int]) -> list[dg.AssetObservation]:
+def observations(
+    asset: dg.AssetKey, listing: Listing, width: Buckets, buckets: Iterable[int]
+) -> list[dg.AssetObservation]:
     """What a base table holds now, partition by partition."""
     found = fingerprints(listing, width, buckets)
-    return [_observation(listing.table, width.key(bucket), each) for bucket, each in found.items()]
+    return [_observation(asset, width.key(bucket), each) for bucket, each in found.items()]
 
 
-def observation(listing: Listing) -> dg.AssetObservation:
+def observation(asset: dg.AssetKey, listing: Listing) -> dg.AssetObservation:
     """What a dimension holds now."""
-    return _observation(listing.table, None, fingerprint(listing.segments()))
+    return _observation(asset, None, fingerprint(listing.segments()))
 
 
-def _observation(table: str, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
+def _observation(asset: dg.AssetKey, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
     return dg.AssetObservation(
-        table,
+        asset,
         partition=partition,
-        metadata={"segments": found.segment_count, "fingerprint": version_of(found)},
+        metadata={"files": found.segment_count, "fingerprint": version_of(found)},
         tags={DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},
     )

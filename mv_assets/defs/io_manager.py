@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
-from mv_assets.defs.names import SPARK
 from mv_assets.defs.partitions import milliseconds
+from mv_assets.observe.difference import difference
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.run.result import Result
 from mv_assets.run.two_steps import TwoStepRefresh
-from mv_assets.state.model import PartitionRow
+from mv_assets.state.model import PartitionRow, Segment
 from mv_assets.views.view import View
 
 _MOST_REASONS = 20
@@ -55,8 +55,9 @@ class PartitionMapIOManager(dg.IOManager):
     def handle_output(self, context: dg.OutputContext, obj: StagedWork) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
         """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
         with as_failures(), obj.refresh:
+            before = _recorded(obj.refresh)
             results = obj.refresh.commit()
-            described = _described(obj.refresh, results)
+            described = _described(obj.refresh, results, before)
         missing = [result for result in results.values() if not result.done]
         key = obj.refresh.view.buckets.key
         if not missing:
@@ -65,7 +66,11 @@ class PartitionMapIOManager(dg.IOManager):
             return
         for row, metadata in described:
             made = events.materialization(
-                obj.refresh.view, row, metadata, self._provenance(context, obj.refresh.view)
+                context.asset_key,
+                obj.refresh.view,
+                row,
+                metadata,
+                self._provenance(context, obj.refresh.view),
             )
             yield dg.DagsterEvent.asset_materialization(context.step_context, made)
         raise _incomplete(obj.refresh, results)
@@ -82,7 +87,7 @@ class PartitionMapIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> DataFrame:
         """The rows of a view for the partitions that the downstream asset asks for, all of them VALID."""
-        view = self._deployment.catalog.view(context.asset_key.path[-1])
+        view = self._deployment.by_key(self._deployment.catalog.views.values())[context.asset_key]
         window = milliseconds(context.asset_partitions_time_window) if _is_part(context) else None
         with as_failures():
             return self._loaded.enter_context(self._rows(view, window))
@@ -105,15 +110,34 @@ def _is_part(context: dg.InputContext) -> bool:
     return not isinstance(asked, AllPartitionsSubset)
 
 
+Recorded = Mapping[int, Sequence[Segment]]
+
+
+def _recorded(refresh: TwoStepRefresh) -> Recorded:
+    """The files that the buckets of a run were computed from, as the map has it now."""
+    return refresh.project.store.recorded(refresh.view.name, refresh.buckets)
+
+
 def _described(
-    refresh: TwoStepRefresh, results: Mapping[int, Result]
+    refresh: TwoStepRefresh, results: Mapping[int, Result], before: Recorded
 ) -> list[tuple[PartitionRow, events.Metadata]]:
     """Metadata of each bucket that is done; the last of them has the view's as well."""
     view, project = refresh.view, refresh.project
     snapshot = project.store.snapshot(view.name)
     done = [bucket for bucket, result in sorted(results.items()) if result.done]
     rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
-    described = [(row, events.of_bucket(row, results[row.bucket].outcome.value)) for row in rows]
+    after = _recorded(refresh)
+    described = [
+        (
+            row,
+            events.of_bucket(
+                row,
+                results[row.bucket].outcome.value,
+                difference(before.get(row.bucket, ()), after.get(row.bucket, ())),
+            ),
+        )
+        for row in rows
+    ]
     if described:
         described[-1][1].update(events.columns_of(project, view, rows))
         described[-1][1].update(events.of_view(snapshot, project.clock()))
@@ -142,9 +166,11 @@ def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Fa
 def io_manager(deployment: Deployment) -> dg.IOManagerDefinition:
     """What is read by a run stays there until it ends."""
 
-    @dg.io_manager(required_resource_keys={SPARK})  # type: ignore[arg-type]
+    @dg.io_manager(required_resource_keys={deployment.naming.spark})  # type: ignore[arg-type]
     def partition_map(context: dg.InitResourceContext) -> Iterator[PartitionMapIOManager]:
-        with PartitionMapIOManager(deployment, getattr(context.resources, SPARK)) as manager:
+        with PartitionMapIOManager(
+            deployment, getattr(context.resources, deployment.naming.spark)
+        ) as manager:
             yield manager
 
     return partition_map

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-IO_MANAGER = "mv_assets_io"
-SPARK = "mv_assets_spark"
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+
 # Runs that compute take a place in it, so that they do not fight for one Spark.
 POOL = "mv_assets_spark"
 GROUP = "mv_assets"
@@ -23,3 +26,33 @@ PROJECT_TAG = "mv_assets/project"
 
 # Metadata of a materialization: which content it is.
 CONTENT = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a project's things are called and shown as, where one Dagster has several projects."""
+
+    # Before the names of jobs, sensors, schedules and resources.
+    prefix: str = ""
+    # Before the keys of views and tables.
+    key_prefix: tuple[str, ...] = ()
+    group: str = GROUP
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kinds: frozenset[str] = frozenset()
+    owners: tuple[str, ...] = ()
+
+    def of(self, name: str) -> str:
+        """The name of a job, a sensor or its like."""
+        return f"{self.prefix}_{name}" if self.prefix else name
+
+    def key(self, name: str, key_prefix: tuple[str, ...] | None = None) -> dg.AssetKey:
+        """The key of a view or table; a view may have a prefix of its own."""
+        return dg.AssetKey([*(self.key_prefix if key_prefix is None else key_prefix), name])
+
+    @property
+    def io_manager(self) -> str:
+        return self.of("mv_assets_io")
+
+    @property
+    def spark(self) -> str:
+        return self.of("mv_assets_spark")

@@ -32,8 +32,8 @@ def publishing_sensors(deployment: Deployment, interval_s: int) -> list[dg.Senso
 
 def _sensor(deployment: Deployment, views: list[View], interval_s: int) -> dg.SensorDefinition:
     @dg.sensor(
-        name="publish_views",
-        asset_selection=dg.AssetSelection.assets(*(view.name for view in views)),
+        name=deployment.naming.of("publish_views"),
+        asset_selection=dg.AssetSelection.assets(*deployment.by_key(views)),
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Shows views as tables to other tools, where their maps have changed since.",
@@ -56,7 +56,7 @@ def _sensor(deployment: Deployment, views: list[View], interval_s: int) -> dg.Se
         new = [view for view in views if view.name in told and told[view.name] != known.get(view.name)]
         return dg.SensorResult(
             skip_reason="; ".join(_said(each) for each in done) or "up to date",
-            asset_events=[verdicts[view.name].evaluation(view) for view in new],
+            asset_events=[verdicts[view.name].evaluation(deployment.key_of(view.name)) for view in new],
             cursor=json.dumps({**known, **told}),
         )
 

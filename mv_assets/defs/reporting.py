@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 import dagster as dg
@@ -30,11 +30,11 @@ def end_of(version: int) -> Position:
     return version, 1 << 62
 
 
-def wipes(instance: DagsterInstance, views: Iterable[str]) -> dict[str, float]:
+def wipes(instance: DagsterInstance, views: Mapping[dg.AssetKey, View]) -> dict[str, float]:
     """When each view that Dagster has a materialization of was wiped last; 0 for never."""
-    records = instance.get_asset_records([dg.AssetKey(name) for name in views])
+    records = instance.get_asset_records(list(views))
     known = [each.asset_entry for each in records if each.asset_entry.last_materialization is not None]
-    details = {entry.asset_key.path[-1]: entry.asset_details for entry in known}
+    details = {views[entry.asset_key].name: entry.asset_details for entry in known}
     return {name: (each.last_wipe_timestamp if each else None) or 0.0 for name, each in details.items()}
 
 
@@ -51,9 +51,10 @@ def unreported(
     Dagster shows what the map says; the map is the truth.
     """
     reports, asked, through = list[dg.AssetMaterialization](), 0, since
-    changed = sorted(_changed(instance, view, snapshot, since), key=lambda each: each[0])
+    asset = deployment.key_of(view.name)
+    changed = sorted(_changed(instance, asset, view, snapshot, since), key=lambda each: each[0])
     free = (row.bucket for _, row in changed if not claimed.has(view, row.bucket))
-    knows = _known(instance, view, list(islice(free, _MOST)))
+    knows = _known(instance, asset, view, list(islice(free, _MOST)))
     read: dict[str, str] | None = None
     left = False
     for mark, row in changed:
@@ -72,13 +73,15 @@ def unreported(
             # Views above were computed from these very rows: to them nothing is new.
             version = (known.tags or {}).get(events.DATA_VERSION) if known is not None and same else None
             metadata = events.of_bucket(row, "found in the map")
-            reports.append(events.materialization(view, row, metadata, read if valid else None, version))
+            reports.append(
+                events.materialization(asset, view, row, metadata, read if valid else None, version)
+            )
         through = through if left else mark
     return reports, since if left else end_of(snapshot.header.version)
 
 
 def _changed(
-    instance: DagsterInstance, view: View, snapshot: Snapshot, since: Position
+    instance: DagsterInstance, asset: dg.AssetKey, view: View, snapshot: Snapshot, since: Position
 ) -> Iterator[tuple[Position, PartitionRow]]:
     """Rows with new data; and rows that are VALID again without any, where Dagster shows a failed run."""
     failed: Collection[str] | None = None
@@ -88,15 +91,15 @@ def _changed(
         if (row.content, row.bucket) > since:
             yield (row.content, row.bucket), row
         elif (row.token, row.bucket) > since and rules.effective_state(row, snapshot.header) is State.VALID:
-            failed = _without_materialization(instance, view) if failed is None else failed
+            failed = _without_materialization(instance, asset) if failed is None else failed
             if view.buckets.key(row.bucket) in failed:
                 yield (row.token, row.bucket), row
 
 
-def _without_materialization(instance: DagsterInstance, view: View) -> Collection[str]:
+def _without_materialization(instance: DagsterInstance, asset: dg.AssetKey) -> Collection[str]:
     """Partitions that a run set out to materialize, the last that there was, and did not."""
-    storage, key = instance.event_log_storage, dg.AssetKey(view.name)
-    return storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
+    storage = instance.event_log_storage
+    return storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
 
 
 def provenance(instance: DagsterInstance, deployment: Deployment, view: View) -> dict[str, str]:
@@ -112,10 +115,9 @@ def provenance(instance: DagsterInstance, deployment: Deployment, view: View) ->
 
 
 def _known(
-    instance: DagsterInstance, view: View, buckets: Sequence[int]
+    instance: DagsterInstance, key: dg.AssetKey, view: View, buckets: Sequence[int]
 ) -> dict[int, dg.AssetMaterialization]:
     """What Dagster was told last of buckets: two questions for all of them, as each takes its time."""
-    key = dg.AssetKey(view.name)
     names = {view.buckets.key(bucket): bucket for bucket in buckets}
     kind = DagsterEventType.ASSET_MATERIALIZATION
     latest = instance.get_latest_storage_id_by_partition(key, kind, set(names)) if names else {}

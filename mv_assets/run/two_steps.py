@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -59,6 +59,10 @@ class TwoStepRefresh:
     @property
     def view(self) -> View:
         return self._view
+
+    @property
+    def buckets(self) -> Sequence[int]:
+        return self._buckets
 
     @property
     def project(self) -> OpenProject:

@@ -16,6 +16,11 @@ class TableUnreadable(MvError):
         super().__init__(f"table {table!r} at {where} can't be listed: {why}")
         self.about = table
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether there is nothing at its place, perhaps not yet."""
+        return isinstance(self.__cause__, FileNotFoundError)
+
 
 class TableRefused(MvError):
     """A base table has something that would be read wrong."""

@@ -36,6 +36,9 @@ class Catalog:
     tables: Mapping[str, Table]
     views: Mapping[str, View]
     functions: Mapping[str, SqlFunction] = field(default_factory=dict)
+    # The project file, and the lines of its fields; None if the project is declared in Python.
+    file: Path | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
 
     def view(self, name: str) -> View:
         """A view by its name.
@@ -134,7 +137,8 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
         views, wrong = _views(draft.project, sources, code)
         mistakes += [mistake for mistake in wrong if mistake.where not in unjudged]
     draft.add([*code.mistakes, *mistakes])
-    return Catalog(draft.finished(), tables, views, code.functions)
+    file = None if draft.folder is None or not draft.lines else draft.folder / Path(draft.file).name
+    return Catalog(draft.finished(), tables, views, code.functions, file, draft.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,6 +259,10 @@ class _Further(_Named, total=False):
     on_base_delete: str
     publish: Literal[False] | Target
     owners: list[str] | tuple[str, ...]
+    key_prefix: list[str] | tuple[str, ...]
+    group: str
+    tags: dict[str, str]
+    kinds: list[str] | tuple[str, ...]
 
 
 def view(

@@ -61,11 +61,11 @@ def unfinished(instance: DagsterInstance) -> list[RunRecord]:
 def claims(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
-    views: Iterable[View],
+    named: Mapping[dg.AssetKey, View],
     runs: Iterable[RunRecord],
 ) -> Claims:
-    """The buckets of some views that runs and backfills will come to."""
-    found, named = Claims(), {dg.AssetKey(view.name): view for view in views}
+    """The buckets of some views, by their assets, that runs and backfills will come to."""
+    found = Claims()
     for record in runs:
         run = record.dagster_run
         for key in assets_of(run, repository) & named.keys():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord
 
 from mv_assets.buckets import MINUTE
-from mv_assets.defs.deployment import identity
+from mv_assets.defs.deployment import Deployment, identity
 from mv_assets.defs.names import PROJECT_TAG
 from mv_assets.defs.tick.claims import assets_of, window_of
 from mv_assets.run.opened import OpenProject
@@ -22,13 +21,14 @@ _SILENT_MS = 15 * MINUTE
 def living(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
+    deployment: Deployment,
     project: OpenProject,
     runs: Sequence[RunRecord],
     now: int,
 ) -> list[RunRecord]:
     """Runs without those whose process is gone. These are ended, if they are nobody's but ours."""
     # A run may be about views of several tables; whichever sensor sees it must know them all.
-    named = {dg.AssetKey(view.name): view for view in project.catalog.views.values()}
+    named = deployment.by_key(project.catalog.views.values())
     found = list[RunRecord]()
     for record in runs:
         run = record.dagster_run

@@ -93,7 +93,7 @@ class History:
         return "1" if self.latest is None else f"{self.count + 1} after {self.latest.dagster_run.run_id[:8]}"
 
 
-def request(asking: Asking, history: History) -> dg.RunRequest:
+def request(asset: dg.AssetKey, asking: Asking, history: History) -> dg.RunRequest:
     """The run that is asked for."""
     view, key = asking.view, asking.view.buckets.key
     first, last = key(asking.buckets[0]), key(asking.buckets[-1])
@@ -101,7 +101,7 @@ def request(asking: Asking, history: History) -> dg.RunRequest:
     ranged = {FIRST_TAG: first, LAST_TAG: last}
     return dg.RunRequest(
         run_key=f"{view.name} {first}..{last} {asking.work} {history.attempt}",
-        asset_selection=[dg.AssetKey(view.name)],
+        asset_selection=[asset],
         asset_check_keys=[],
         partition_key=first if first == last else None,
         tags=tags if first == last else {**tags, **ranged},

@@ -29,6 +29,7 @@ from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due
+from mv_assets.tables.errors import TableUnreadable
 from mv_assets.views.view import View
 
 # Of the 60 s that Dagster gives a tick; a table with more to read is read on at the next one.
@@ -85,8 +86,8 @@ def table_sensor(
     """Watches a base table for all views that come from it, directly or through another view."""
 
     @dg.sensor(
-        name=f"watch_{table}",
-        asset_selection=dg.AssetSelection.assets(*(view.name for view in views)),
+        name=deployment.naming.of(f"watch_{table}"),
+        asset_selection=dg.AssetSelection.assets(*deployment.by_key(views)),
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Looks at the files of {table} and asks for buckets that are new or no longer match.",
@@ -116,14 +117,15 @@ class _Tick:
         self._views = {view.name: view for view in views}
         self._starts = starts
         self._result = _TickResult(Memory.of(context.cursor))
-        self._wipes = wipes(context.instance, self._views)
+        self._named = deployment.by_key(views)
+        self._wipes = wipes(context.instance, self._named)
 
     def evaluate(self) -> _TickResult:
-        project, repository, views = self._project, self._context.repository_def, list(self._views.values())
+        project, repository = self._project, self._context.repository_def
         found = project.watch(_Deadline(_READING_S)).round(self._views)
         now = self._deployment.now()
-        runs = living(self._instance, repository, project, unfinished(self._instance), now)
-        claimed = claims(self._instance, repository, views, runs)
+        runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
+        claimed = claims(self._instance, repository, self._named, runs)
         for name, view in self._views.items():
             # Views of other tables that these read were looked at too; their own sensors see to them.
             observed = found[name]
@@ -162,7 +164,9 @@ class _Tick:
         # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
         candidates = (each for each in askings(view, plan, is_free) if self._has_partitions(known, each))
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
-        self._result.runs += [request(asking, history) for asking, history in asked]
+        self._result.runs += [
+            request(self._deployment.key_of(view.name), asking, history) for asking, history in asked
+        ]
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]
@@ -185,7 +189,7 @@ class _Tick:
     def _observe(self, view: View, observation: Observation, touched: Sequence[int]) -> None:
         """Tell what the tables hold where that is new: Dagster then shows what is out of date."""
         for name, listing in observation.view_inputs.dimensions.items():
-            seen = events.observation(listing)
+            seen = events.observation(self._deployment.key_of(name), listing)
             version = (seen.tags or {})[events.DATA_VERSION]
             known = self._result.memory.observed.get(name)
             if name in self._deployment.produced_by or known == version:
@@ -204,7 +208,9 @@ class _Tick:
                 and name not in self._deployment.produced_by
             ):
                 spans = [view.buckets.window(bucket, window.before, window.after) for bucket in buckets]
-                self._result.events += missing_observations(self._instance, listing, width, spans)
+                self._result.events += missing_observations(
+                    self._instance, self._deployment.key_of(name), listing, width, spans
+                )
 
     def _report_map(self, view: View, observed: Observed, claimed: Claims) -> None:
         """Tell Dagster what the map has and it does not know, and what the checks have to say."""
@@ -213,7 +219,10 @@ class _Tick:
         self._note_wrong(view, wrong)
         # Dagster counts a check only if it is younger than the asset: once a run has ended it is made again.
         shown = _digest(wrong.troubles, wrong.broken)
-        event_key = f"{header.version} {view.name in claimed.windows} {fresh.passed} {shown}"
+        overdue = isinstance(observed, Observation) and checks.is_overdue(
+            observed.snapshot, self._project.clock()
+        )
+        event_key = f"{header.version} {view.name in claimed.windows} {fresh.passed} {overdue} {shown}"
         since, end = self._reported_through(view), end_of(header.version)
         if since > end:
             # Another state database than the one that was told of.
@@ -227,7 +236,8 @@ class _Tick:
             self._instance, self._deployment, view, snapshot, since, claimed
         )
         self._result.events += found
-        verdicts = [checks.no_failed_buckets(view, wrong), checks.no_stale_buckets(view, snapshot), fresh]
+        stale = checks.no_stale_buckets(view, snapshot, self._project.clock())
+        verdicts = [checks.no_failed_buckets(view, wrong), stale, fresh]
         if self._report_checks(view, verdicts, event_key):
             for line in wrong.sentences(view.name, view.buckets)[:_MOST_LOGGED]:
                 self._context.log.error(line)
@@ -254,7 +264,9 @@ class _Tick:
         if self._result.memory.checked.get(view.name) == event_key:
             return False
         self._result.memory.checked[view.name] = event_key
-        self._result.events += [verdict.evaluation(view) for verdict in verdicts]
+        self._result.events += [
+            verdict.evaluation(self._deployment.key_of(view.name)) for verdict in verdicts
+        ]
         return True
 
     def _report_reading(self, view: View, reading: StillReading) -> None:
@@ -264,6 +276,9 @@ class _Tick:
             self._report_checks(view, [late], "late while its table is read")
 
     def _report_error(self, view: View, error: MvError) -> None:
+        if isinstance(error, TableUnreadable) and error.is_absent and self._is_new(view):
+            self._note(view, f"waits for table {error.about}, which is not there yet")
+            return
         self._context.log.error("%s: %s", view.name, error)
         self._note(view, str(error))
         # A state that does not answer is not asked once more.
@@ -271,6 +286,11 @@ class _Tick:
         unusable = checks.no_failed_buckets(view, Wrong(error))
         verdicts = [unusable] if late is None else [unusable, late]
         self._report_checks(view, verdicts, f"{error.code} {error.about} {late is not None}")
+
+    def _is_new(self, view: View) -> bool:
+        """Whether nothing of it was computed yet: what was read once and is gone is no table to wait for."""
+        known = self._project.store.summaries([view.name]).get(view.name)
+        return known is None or not self._project.store.snapshot(view.name).rows
 
     def _late(self, view: View) -> checks.Verdict | None:
         """That a view which can't be looked at now is late meanwhile; that it is not can't be told."""

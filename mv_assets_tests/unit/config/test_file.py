@@ -449,6 +449,11 @@ def test_an_unknown_key_is_refused_with_what_was_meant(
         ("sql", "[SELECT 1]", "text"),
         ("time_column", "5", "text"),
         ("owners", "[5]", "text"),
+        ("group", "my group", "'my group' is no name to Dagster; use letters"),
+        ("key_prefix", "[a/b]", "'a/b' is no name to Dagster"),
+        ("kinds", "['a b']", "'a b' is no kind to Dagster"),
+        ("kinds", "[a, b, c, d]", "at most 3"),
+        ("tags", "{'a b': c}", "a b: c is no tag to Dagster"),
     ],
 )
 def test_a_wrong_field_of_a_view_says_what_would_be_right(

@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from mv_assets.config import MaterializedView
+from mv_assets.defs.names import Naming
 from mv_assets_tests.support.spark_lake import SparkLake
 from mv_assets_tests.unit.defs.in_process import InProcessDagster, in_process_dagster
 
@@ -22,10 +23,11 @@ def dagster(spark_lake: Callable[..., SparkLake]) -> Iterator[Callable[..., InPr
             days: tuple[int, ...] = (0, 1, 2, 3),
             extra: dg.Definitions | None = None,
             produced_by: Mapping[str, dg.AssetKey] | None = None,
+            naming: Naming | None = None,
             **options: Any,
         ) -> InProcessDagster:
             made = spark_lake(*views, **options)
             made.days(*days)
-            return closed.enter_context(in_process_dagster(made, extra, produced_by))
+            return closed.enter_context(in_process_dagster(made, extra, produced_by, naming))
 
         yield make

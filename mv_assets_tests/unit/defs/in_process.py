@@ -13,6 +13,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from mv_assets.config import Draft, StateDatabase, WarehouseFolder
 from mv_assets.defs import Deployment, definitions_of
+from mv_assets.defs.names import Naming
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.support.memory_table import DAY
 from mv_assets_tests.support.spark_lake import SparkLake
@@ -26,6 +27,7 @@ class InProcessDagster:
     instance: DagsterInstance
     extra: dg.Definitions = field(default_factory=dg.Definitions)
     produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
+    naming: Naming = field(default_factory=Naming)
     cursors: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -42,14 +44,16 @@ class InProcessDagster:
             }
         )
         catalog = prepare(Draft("test", project, folder=lake.code), schemas=False)
-        deployment = Deployment(catalog, lake.clock, self.produced_by, shared=lambda _store: lake.clock)
-        ours = definitions_of(deployment, _spark(lake))
+        self.deployment = Deployment(
+            catalog, lake.clock, self.produced_by, shared=lambda _store: lake.clock, naming=self.naming
+        )
+        ours = definitions_of(self.deployment, _spark(lake))
         self.definitions = dg.Definitions.merge(ours, self.extra)
         self.repository = self.definitions.get_repository_def()
 
     def tick(self, table: str = "events", *, lost: bool = False) -> dg.SensorResult:
         """One tick of a sensor, its events stored; unless the daemon dies before it can."""
-        sensor = self.repository.get_sensor_def(f"watch_{table}")
+        sensor = self.repository.get_sensor_def(self.naming.of(f"watch_{table}"))
         context = dg.build_sensor_context(
             instance=self.instance, repository_def=self.repository, cursor=self.cursors.get(table)
         )
@@ -104,7 +108,7 @@ class InProcessDagster:
 
     def job(self, name: str, **config: Any) -> ExecuteInProcessResult:
         """What a person does in the launchpad."""
-        job = self.repository.get_job(name)
+        job = self.repository.get_job(self.naming.of(name))
         op = job.graph.node_defs[0].name
         return job.execute_in_process(
             instance=self.instance, run_config={"ops": {op: {"config": config}}}, raise_on_error=False
@@ -126,7 +130,7 @@ class InProcessDagster:
         """The latest materialization of each partition."""
         found: dict[str, dg.AssetMaterialization] = {}
         records = self.instance.fetch_materializations(
-            dg.AssetKey(view), limit=10_000, ascending=True
+            self.naming.key(view), limit=10_000, ascending=True
         ).records
         for record in records:
             event = record.asset_materialization
@@ -141,7 +145,7 @@ class InProcessDagster:
 
     def check(self, view: str, name: str) -> dg.AssetCheckEvaluation | None:
         """What a check said last."""
-        key = dg.AssetCheckKey(dg.AssetKey(view), name)
+        key = dg.AssetCheckKey(self.naming.key(view), name)
         record = self.instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
         if record is None or record.event is None or record.event.dagster_event is None:
             return None
@@ -171,10 +175,13 @@ def in_process_dagster(
     lake: SparkLake,
     extra: dg.Definitions | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
+    naming: Naming | None = None,
 ) -> Iterator[InProcessDagster]:
     # In memory: files of its own would take longer to set up than most tests take.
     with DagsterInstance.ephemeral() as instance:
-        yield InProcessDagster(lake, instance, extra or dg.Definitions(), produced_by or {})
+        yield InProcessDagster(
+            lake, instance, extra or dg.Definitions(), produced_by or {}, naming or Naming()
+        )
 
 
 def _spark(lake: SparkLake) -> LazyPySparkResource:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import dagster as dg
 import pytest
 
-from mv_assets_tests.support.lake import day, view
+from mv_assets.defs import definitions_of
+from mv_assets_tests.support.lake import HOURLY, day, view
 from mv_assets_tests.unit.defs.in_process import InProcessDagster, failure_of
 
 Make = Callable[..., InProcessDagster]
@@ -102,7 +103,7 @@ def test_refresh_view_does_not_guess_a_range(dagster: Make, config: dict[str, ob
     assert made.lake.store.views() == []
 
 
-@pytest.mark.parametrize("config", [{"view": "nobody"}, {}, {"view": "v", "force": "perhaps"}])
+@pytest.mark.parametrize("config", [{"view": "nobody"}, {"view": "v", "force": "perhaps"}])
 def test_a_config_that_makes_no_sense_is_refused_before_anything_runs(
     dagster: Make, config: dict[str, object]
 ) -> None:
@@ -170,3 +171,69 @@ def test_every_check_can_be_made_by_hand(dagster: Make, name: str) -> None:
     assert result.success
     (evaluation,) = result.get_asset_check_evaluations()
     assert evaluation.passed
+
+
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
+def test_every_launchpad_opens_without_an_error(dagster: Make) -> None:
+    made = dagster(view(), view("w", base="v", sql="SELECT hour, n FROM v", bucket="1d"))
+    for job in made.definitions.jobs or ():
+        assert isinstance(job, dg.JobDefinition)
+        dg.validate_run_config(job, {})
+
+
+@pytest.mark.parametrize("name", ["refresh_view", "drop_view", "audit_view", "mark_view", "adopt_view"])
+def test_a_job_that_was_not_told_which_view_names_them(dagster: Make, name: str) -> None:
+    made = dagster(view(), view("w", base="v", sql="SELECT hour, n FROM v", bucket="1d"))
+    assert failure_of(made.job(name)) == "name the `view`: v, w"
+
+
+def test_the_only_view_need_not_be_named(dagster: Make) -> None:
+    made = dagster()
+    assert made.job("refresh_view").success
+    assert made.lake.states(0, 1, 2, 3) == "VVVV"
+
+
+def test_mark_view_has_buckets_computed_again(dagster: Make) -> None:
+    made = dagster()
+    made.settle()
+    assert made.job("mark_view", view="v", first="1970-01-02", last="1970-01-03", reason="a bug").success
+    assert made.lake.states(0, 1, 2, 3) == "VSSV"
+    assert made.settle() == ["v 1970-01-02..1970-01-03"]
+
+
+def test_adopt_view_goes_back_to_an_earlier_definition(dagster: Make) -> None:
+    made = dagster()
+    made.settle()
+    first = made.lake.store.snapshot("v").header.definition
+    made.lake.declare(view(sql=HOURLY.replace("count(*)", "count(*) + 1")))
+    made.load()
+    made.settle()
+    assert made.lake.store.snapshot("v").header.definition != first
+    made.lake.declare(view())
+    made.load()
+    assert "adopt" in str(made.tick().skip_reason)
+    assert made.job("adopt_view").success
+    assert made.lake.store.snapshot("v").header.definition == first
+
+
+def test_plan_and_explanation_are_in_the_log_of_a_run(dagster: Make) -> None:
+    made = dagster()
+    made.settle()
+    made.lake.write("late.parquet", [day(1)])
+    assert "late.parquet" in _logged(made, made.job("plan_view").run_id)
+    explained = made.job("explain_bucket", bucket="1970-01-02")
+    assert "late.parquet" in _logged(made, explained.run_id)
+    assert "name the `bucket`" in failure_of(made.job("explain_bucket"))
+    assert made.job("publish_view").success
+
+
+def _logged(made: InProcessDagster, run_id: str) -> str:
+    return "\n".join(each.user_message for each in made.instance.all_logs(run_id))
+
+
+@pytest.mark.parametrize("collects", [False, True])
+def test_garbage_is_collected_by_itself_only_where_that_is_wanted(dagster: Make, *, collects: bool) -> None:
+    found = definitions_of(dagster().deployment, collects=collects).get_repository_def()
+    (schedule,) = found.schedule_defs
+    assert schedule.job_name == "collect_garbage"
+    assert schedule.default_status.value == ("RUNNING" if collects else "STOPPED")

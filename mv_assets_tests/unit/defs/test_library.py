@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from pyspark.sql import DataFrame
 
+import mv_assets
 from mv_assets import MaterializedView, MvError, ParquetTable, build_definitions
-from mv_assets.defs import interval_seconds_of
+from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.errors import SettingRefused
 from mv_assets.state.errors import StateUnavailable
 from mv_assets.state.store.database import Database
+from mv_assets.views.catalog import load
 
 VARIABLE = "MV_ASSETS_SENSOR_INTERVAL"
 TRIPS = {"name": "trips", "path": "data/trips", "time_column": "at"}
@@ -128,3 +135,115 @@ def test_an_interval_that_is_none_is_one_sentence(value: str) -> None:
         interval_seconds_of({VARIABLE: value})
     said = f"{VARIABLE} is '{value}', which is no whole number of seconds above 0; write 10, or unset it"
     assert str(refused.value) == said
+
+
+def test_several_projects_merge_each_with_names_of_its_own(tmp_path: Path) -> None:
+    one = _built(tmp_path / "one")
+    two = _built(tmp_path / "two", name_prefix="two", key_prefix=["lake", "two"], group="second")
+    repository = dg.Definitions.merge(one, two).get_repository_def()
+    names = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
+    assert names == {"trips", "trips_hourly", "lake/two/trips", "lake/two/trips_hourly"}
+    found = repository.asset_graph.get(dg.AssetKey(["lake", "two", "trips_hourly"]))
+    assert found.parent_keys == {dg.AssetKey(["lake", "two", "trips"])}
+    assert found.group_name == "second"
+    assert {"watch_trips", "two_watch_trips"} <= {sensor.name for sensor in repository.sensor_defs}
+    assert {"refresh_view", "two_refresh_view"} <= set(repository.job_names)
+
+
+def test_assets_are_shown_as_all_or_as_one_view_says(tmp_path: Path) -> None:
+    owned = MaterializedView.model_validate(HOURLY)
+    own = owned.model_copy(
+        update={"name": "own", "key_prefix": ("marts",), "group": "city", "tags": {"tier": "1"}}
+    )
+    own = own.model_copy(update={"kinds": ("delta",), "owners": ()})
+    built = build_definitions(
+        tables=[ParquetTable.model_validate(TRIPS)],
+        views=[owned, own],
+        state=f"sqlite:///{tmp_path}/state.db",
+        tags={"domain": "traffic"},
+        kinds=["pyspark"],
+        owners=["team:lake"],
+    )
+    graph = built.get_repository_def().asset_graph
+    all_say, says = graph.get(dg.AssetKey("trips_hourly")), graph.get(dg.AssetKey(["marts", "own"]))
+    assert (all_say.group_name, all_say.kinds, all_say.owners) == ("mv_assets", {"pyspark"}, ["team:city"])
+    assert (says.group_name, says.kinds, says.owners) == ("city", {"delta"}, ["team:lake"])
+    assert all_say.tags["domain"] == says.tags["domain"] == "traffic"
+    assert says.tags["tier"] == "1"
+
+
+@pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
+def test_a_projects_own_mapping_of_specs_reaches_views_and_tables(tmp_path: Path) -> None:
+    joined = (
+        "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM trips JOIN zones USING (zone) GROUP BY ALL"
+    )
+    built = build_definitions(
+        tables=[ParquetTable.model_validate(TRIPS), ParquetTable(name="zones", path="data/zones")],
+        views=[MaterializedView.model_validate({**HOURLY, "sql": joined, "dimensions": ["zones"]})],
+        state=f"sqlite:///{tmp_path}/state.db",
+    )
+    mapped = built.map_asset_specs(
+        func=lambda spec: spec.merge_attributes(metadata={"seen": True}).replace_attributes(
+            group_name="theirs"
+        )
+    )
+    graph = mapped.get_repository_def().asset_graph
+    for name in ("trips", "zones", "trips_hourly"):
+        assert graph.get(dg.AssetKey(name)).group_name == "theirs"
+        assert graph.get(dg.AssetKey(name)).metadata["seen"] is True
+    assert graph.get(dg.AssetKey("trips")).is_external
+    assert graph.get(dg.AssetKey("zones")).is_external
+
+
+def test_tables_and_views_say_where_they_are(tmp_path: Path) -> None:
+    graph = _built(tmp_path).get_repository_def().asset_graph
+    assert graph.get(dg.AssetKey("trips")).metadata["dagster/uri"] == "data/trips"
+    metadata = graph.get(dg.AssetKey("trips_hourly")).metadata
+    schema = metadata["dagster/column_schema"]
+    assert isinstance(schema, dg.TableSchema)
+    assert [column.name for column in schema.columns] == ["hour", "n"]
+
+
+def test_a_view_says_where_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "project.yaml"
+    file.write_text(json.dumps({"tables": [TRIPS], "views": [HOURLY]}, indent=1))
+    by_file = definitions_of(Deployment(load(file, schemas=False)))
+    (there,) = _references(by_file, "trips_hourly")
+    assert (there.file_path, there.label) == (str(file), "trips_hourly")
+    assert '"name": "trips_hourly"' in "".join(
+        file.read_text().splitlines()[(there.line_number or 0) - 1 :][:2]
+    )
+
+    table = ParquetTable.model_validate(TRIPS)
+    by_function = build_definitions(tables=[table], views=[actives], state=f"sqlite:///{tmp_path}/state.db")
+    (here,) = _references(by_function, "actives")
+    assert here.file_path == __file__
+    assert "actives" in Path(__file__).read_text().splitlines()[(here.line_number or 0) - 1 :][1]
+
+
+def _references(built: dg.Definitions, view: str) -> list[dg.LocalFileCodeReference]:
+    found = built.get_repository_def().asset_graph.get(dg.AssetKey(view)).metadata["dagster/code_references"]
+    assert isinstance(found, dg.CodeReferencesMetadataValue)
+    return [each for each in found.code_references if isinstance(each, dg.LocalFileCodeReference)]
+
+
+@mv_assets.view(base="trips", time_column="hour", bucket="1d", start="2024-01-01")
+def actives(trips: DataFrame) -> DataFrame:
+    return trips
+
+
+def test_nothing_of_dagsters_that_will_go_is_used(tmp_path: Path) -> None:
+    """In a process of its own, where what is deprecated and only warned of once is an error."""
+    declared = "from pathlib import Path; from mv_assets_tests.unit.defs.test_library import _built"
+    does = f"_built(Path({str(tmp_path)!r})).get_repository_def()"
+    strict = ["-W", "error::DeprecationWarning:mv_assets", "-W", "error::FutureWarning"]
+    subprocess.run([sys.executable, *strict, "-c", f"{declared}; {does}"], check=True)  # noqa: S603
+
+
+def test_max_staleness_is_a_freshness_policy_too(tmp_path: Path) -> None:
+    late = MaterializedView.model_validate({**HOURLY, "max_staleness": "2h"})
+    built = build_definitions(
+        tables=[ParquetTable.model_validate(TRIPS)], views=[late], state=f"sqlite:///{tmp_path}/state.db"
+    )
+    found = built.get_repository_def().asset_graph.get(dg.AssetKey("trips_hourly")).freshness_policy
+    assert found == dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))

@@ -155,14 +155,29 @@ def test_metadata_tells_of_the_bucket_and_once_of_the_view(dagster: Make) -> Non
     made.settle()
     told = made.materialized("v")
     bucket = {name: value.value for name, value in told["1970-01-02"].metadata.items()}
-    assert (bucket["operation"], bucket["rows"], bucket["segments"]) == ("APPEND", 2, 1)
+    assert (bucket["operation"], bucket["rows"], bucket["files"]) == ("APPEND", 2, 1)
     assert "partition_map" not in bucket
+    assert (bucket["files added"], bucket["files removed"]) == (1, 0)
     last = told["1970-01-04"].metadata
     assert last["watermark"].value == "1970-01-05T00:00:00Z"
     assert str(last["partition_map"].value).startswith("![partition map](data:image/png;base64,")
     columns = last["dagster/column_schema"].value
     assert isinstance(columns, dg.TableSchema)
     assert [column.name for column in columns.columns] == ["hour", "n"]
+
+
+def test_metadata_says_which_files_were_the_reason(dagster: Make) -> None:
+    made = dagster()
+    made.settle()
+    made.lake.write("late.parquet", [day(1)])
+    (made.lake.folder / "events" / "day-2.parquet").unlink()
+    made.settle()
+    told = made.materialized("v")
+    late = {name: value.value for name, value in told["1970-01-02"].metadata.items()}
+    assert late["reason"] == "1 file added (late.parquet)"
+    assert (late["files added"], late["files changed"], late["files removed"]) == (1, 0, 0)
+    gone = {name: value.value for name, value in told["1970-01-03"].metadata.items()}
+    assert gone["reason"] == "1 file removed (day-2.parquet)"
 
 
 def test_a_bucket_that_lies_in_no_data_yet_is_computed_for_a_person_only(dagster: Make) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 import dagster as dg
+import pytest
 
 from mv_assets_tests.support.lake import HOURLY, day, view
 from mv_assets_tests.unit.defs.in_process import InProcessDagster, failure_of
@@ -101,3 +102,22 @@ def test_a_fenced_deployment_fails_its_check_by_hand_too(dagster: Make) -> None:
     made.lake.look()
     evaluation = by_hand(made, "no_failed_buckets")
     assert (evaluation.passed, "it is fenced" in (evaluation.description or "")) == (False, True)
+
+
+def test_a_table_that_is_not_there_yet_is_waited_for(dagster: Make, caplog: pytest.LogCaptureFixture) -> None:
+    made = dagster(days=())
+    folder = made.lake.folder / "events"
+    folder.rmdir()
+    found = made.tick()
+    assert "v: waits for table events, which is not there yet" in str(found.skip_reason)
+    assert found.asset_events == []
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    folder.mkdir()
+    made.lake.days(0, 1)
+    assert made.settle() == ["v 1970-01-01..1970-01-02"]
+    folder.rename(folder.with_name("elsewhere"))
+    # What was there once and is gone is nobody's plan.
+    assert "can't be listed" in str(made.tick().skip_reason)
+    told = made.check("v", "no_failed_buckets")
+    assert told is not None
+    assert not told.passed

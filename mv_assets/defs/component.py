@@ -1,0 +1,95 @@
+"""Views as a component of a project that `create-dagster` makes: tables and views in its `defs.yaml`.
+
+Dagster reads the types of fields, so annotations can't be left for later.
+"""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from mv_assets.config import Draft, read, read_content
+from mv_assets.config.models import DeclaredProject
+from mv_assets.defs.build import definitions_of, deployment_of, seconds_between_looks
+from mv_assets.defs.names import GROUP, Naming
+
+_EXAMPLE: dict[str, Any] = {
+    "tables": [{"name": "events", "path": "data/events", "time_column": "at"}],
+    "views": [
+        {
+            "name": "events_daily",
+            "base": "events",
+            "sql": "SELECT date_trunc('day', at) AS day, count(*) AS events FROM events GROUP BY ALL",
+            "time_column": "day",
+            "bucket": "1d",
+            "start": "2024-01-01",
+        }
+    ],
+}
+
+
+class ViewsScaffolder(dg.Scaffolder[Any]):
+    """Writes an example. The folder's name is before its names, so that several fit together."""
+
+    def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
+        dg.scaffold_component(request, {"name_prefix": request.target_path.stem, **_EXAMPLE})
+
+
+@dg.scaffold_with(ViewsScaffolder)
+class MaterializedViewsComponent(dg.Component, dg.Model, dg.Resolvable):
+    """Materialized views that keep themselves up to date, computed by Spark.
+
+    What a project file has stands here, or `project` names one. Relative paths start at the project's root.
+    """
+
+    project: str | None = Field(
+        None, description="A project file, from the project's root, instead of all below."
+    )
+    tables: list[dict[str, Any]] = Field([], description="Base tables and dimensions.")
+    views: list[dict[str, Any]] = Field([], description="Materialized views on them, or on each other.")
+    functions: list[dict[str, Any]] = Field([], description="Python functions that SQL may call.")
+    state: str | dict[str, Any] | None = Field(None, description="URL of the state database.")
+    warehouse: str | dict[str, Any] | None = Field(None, description="Folder or URI of the views' data.")
+    storage: dict[str, Any] | None = Field(None, description="How object stores are reached.")
+    spark: dict[str, Any] | None = Field(None, description="How to reach Spark.")
+    publish: dict[str, Any] | None = Field(None, description="Where views appear as tables for other tools.")
+    produced_by: dict[str, str] = Field(
+        {}, description="Keys of assets of the project that write base tables, by the table's name."
+    )
+    interval_seconds: int | None = Field(None, ge=1, description="Seconds between looks; by default 10.")
+    name_prefix: str = Field("", description="Before the names of jobs, sensors, schedules and resources.")
+    key_prefix: list[str] = Field([], description="Before the names of views and tables, in asset keys.")
+    group: str = Field(GROUP, description="The group of the assets.")
+    tags: dict[str, str] = Field({}, description="Tags of the assets.")
+    kinds: list[str] = Field([], description="What views are shown to be made of.")
+    owners: list[str] = Field([], description="Of tables, and of views that name none.")
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        return dg.ComponentTypeSpec(owners=[], tags=["spark", "materialized-views"])
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """Assets, sensors, jobs and checks of the views."""
+        naming = Naming(
+            self.name_prefix,
+            tuple(self.key_prefix),
+            self.group,
+            self.tags,
+            frozenset(self.kinds),
+            tuple(self.owners),
+        )
+        upstream = {table: dg.AssetKey.from_user_string(key) for table, key in self.produced_by.items()}
+        deployment = deployment_of(self._draft(context), upstream, naming)
+        return definitions_of(deployment, interval_seconds=seconds_between_looks(self.interval_seconds))
+
+    def _draft(self, context: dg.ComponentLoadContext) -> Draft:
+        given = {name: getattr(self, name) for name in DeclaredProject.model_fields}
+        content = {name: value for name, value in given.items() if value}
+        if self.project is None:
+            return read_content(content, str(context.path), context.project_root)
+        if content:
+            names = ", ".join(content)
+            raise dg.DagsterInvalidDefinitionError(
+                f"{context.path}: project names a file, but {names} stand here as well; keep one of the two"
+            )
+        return read(context.project_root / self.project)
