@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mv_assets.publish.publisher import PublishedView, Publisher
     from mv_assets.query.execute.answer import Answer, Answers
     from mv_assets.query.execute.served import Served
+    from mv_assets.reports.advice import Advised
     from mv_assets.reports.audit import Audited
     from mv_assets.reports.explanation import Explanation
     from mv_assets.reports.plan import Plans
@@ -315,6 +316,14 @@ class Project:
         from mv_assets.query.execute.answer import Question
 
         return self._answers.explain(Question.of(sql, freshness, max_staleness))
+
+    def advise(self, sql: str) -> Advised:
+        """The view that would answer a query: the smallest change of one, or a new one, else why not."""
+        from mv_assets.query.advise.advise import advise
+        from mv_assets.reports.advice import Advised
+
+        self._refuse_closed()
+        return Advised(advise(self.opened, sql))
 
     def refresh(
         self,

@@ -88,6 +88,20 @@ class Catalog:
         return [view for name, view in self.views.items() if name in wanted]
 
 
+def admit(
+    catalog: Catalog, declared: MaterializedView, sources: Mapping[str, Source]
+) -> tuple[View | None, list[Mistake]]:
+    """A view of SQL as if the project declared it, over tables of which some are known; or what is wrong."""
+    known = {
+        **{name: unseen(table) for name, table in catalog.tables.items()},
+        **{name: view.source for name, view in catalog.views.items()},
+        **sources,
+    }
+    code = _Code(tuple(catalog.functions), dict(catalog.functions))
+    body, mistakes = _body(declared, known, code)
+    return (None, mistakes) if body is None else (_view(declared, body, catalog.project, known, code), [])
+
+
 def load(
     file: Path,
     *,
@@ -191,7 +205,6 @@ def _views(
     project: DeclaredProject, tables: Mapping[str, Source], code: _Code
 ) -> tuple[dict[str, View], list[Mistake]]:
     sources, views, mistakes = dict(tables), {}, []
-    by_id = {table.name for table in project.tables if may_find_by_id(table)}
     for declared in _in_order(project.views):
         if any(name not in sources for name in declared.reads):
             # That is a mistake of its own, which the file's reader has named.
@@ -200,17 +213,27 @@ def _views(
         mistakes += [replace(mistake, where=f"views.{declared.name}.{mistake.where}") for mistake in wrong]
         # A function that can't be had is a mistake of its own.
         if body is not None and body.calls <= code.functions.keys():
-            definition = definition_of(
-                declared,
-                body,
-                [sources[name] for name in declared.timed],
-                project.spark.conf,
-                by_id=not by_id.isdisjoint(declared.reads),
-                functions=code.functions,
-            )
-            views[declared.name] = view = View(declared, body, definition)
+            views[declared.name] = view = _view(declared, body, project, sources, code)
             sources[declared.name] = view.source
     return views, mistakes
+
+
+def _view(
+    declared: MaterializedView,
+    body: Body,
+    project: DeclaredProject,
+    sources: Mapping[str, Source],
+    code: _Code,
+) -> View:
+    definition = definition_of(
+        declared,
+        body,
+        [sources[name] for name in declared.timed],
+        project.spark.conf,
+        by_id=any(may_find_by_id(table) for table in project.tables if table.name in declared.reads),
+        functions=code.functions,
+    )
+    return View(declared, body, definition)
 
 
 def _body(

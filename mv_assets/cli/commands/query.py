@@ -11,7 +11,7 @@ import click
 from mv_assets.cli.answers.formats import FORMATS
 from mv_assets.cli.answers.prompt import Prompt
 from mv_assets.cli.answers.questions import Questions
-from mv_assets.cli.session import Session
+from mv_assets.cli.session import Session, finish
 from mv_assets.config.values import duration_of
 from mv_assets.query.route.eligibility import Freshness
 
@@ -42,6 +42,7 @@ Examples:
   mv-assets query "SELECT zone_id, sum(fare) AS fare FROM trips GROUP BY ALL"
   mv-assets query --file week.sql --format parquet --output week.parquet
   mv-assets query --explain "SELECT count(*) FROM trips"
+  mv-assets query --advise "SELECT zone_id, max(fare) FROM trips GROUP BY ALL"
   mv-assets query                          a prompt, if there is a terminal
 """
 
@@ -73,6 +74,7 @@ Examples:
     help="With bounded: how old, for example 2h.  [default: what each view declares]",
 )
 @click.option("--explain", "explained", is_flag=True, help="No rows: what they would come from, and why.")
+@click.option("--advise", "advised", is_flag=True, help="No rows: which view would answer it.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: columns, rows and what served them.")
 @click.pass_context
 def query(
@@ -85,6 +87,7 @@ def query(
     max_staleness: timedelta | None,
     *,
     explained: bool,
+    advised: bool,
     as_json: bool,
 ) -> None:
     """Answer a SELECT over the project's tables and views; `-` reads it from stdin.
@@ -92,14 +95,16 @@ def query(
     The answer is the one that the base tables give; views make it faster.
     """
     session: Session = ctx.obj
-    _refuse(form, output, freshness, max_staleness, explained=explained, as_json=as_json)
+    _refuse(form, output, freshness, max_staleness, explained=explained, advised=advised, as_json=as_json)
     text = _text(sql, file)
-    if text is None and (form or output or explained or as_json):
+    if text is None and (form or output or explained or advised or as_json):
         raise click.UsageError("there is no query; give it as an argument, with --file, or as - on stdin")
     with session.project("query") as project:
         questions = Questions(project, freshness, max_staleness)
         if text is None:
             Prompt(questions, session.home).run()
+        elif advised:
+            finish(ctx, project.advise(text), as_json=as_json)
         elif explained:
             questions.explain(text, as_json=as_json)
         elif as_json:
@@ -115,6 +120,7 @@ def _refuse(
     max_staleness: timedelta | None,
     *,
     explained: bool,
+    advised: bool,
     as_json: bool,
 ) -> None:
     if max_staleness is not None and freshness != Freshness.BOUNDED:
@@ -123,6 +129,8 @@ def _refuse(
         raise click.UsageError("give either --json or --format")
     if explained and (form is not None or output is not None):
         raise click.UsageError("--explain has no rows to write; leave out --format and --output")
+    if advised and (explained or form is not None or output is not None):
+        raise click.UsageError("--advise only proposes a view; leave out --explain, --format and --output")
     if form == "parquet" and output is None:
         raise click.UsageError("--format parquet needs --output FILE")
     if output is not None and not output.absolute().parent.is_dir():

@@ -84,14 +84,14 @@ class From:
         for table in sorted(both):
             mine, its = own[table], theirs[table]
             if mine.equalities(self.base) != its.equalities(self.base):
-                raise NotPlain(f"it joins {table}, and the query does not so")
+                raise NotPlain(f"it joins {table} otherwise than the query: join it in the same way")
             match mine.side, its.side:
                 case "", "LEFT":
                     narrower.append(its)
                 case "LEFT", "":
                     wider.append(its)
                 case one, another if one != another:
-                    raise NotPlain(f"it joins {table}, and the query does not so")
+                    raise NotPlain(f"it joins {table} otherwise than the query: join it in the same way")
         return Beyond(
             tuple(join for table, join in own.items() if table not in both),
             tuple(join for table, join in theirs.items() if table not in both),

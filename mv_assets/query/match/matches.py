@@ -10,6 +10,7 @@ from sqlglot import exp
 from mv_assets.query.match.aggregation import Aggregation
 from mv_assets.query.match.implication import Known, unproved
 from mv_assets.query.match.joins import Joined
+from mv_assets.query.match.lack import Lack, Lacking, Noted
 from mv_assets.query.match.ranges import TimeOf
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.truncation import stays_over, time_inside
@@ -69,19 +70,23 @@ def match(asked: Request, view_columns: ViewColumns) -> Match:
     """How the view answers.
 
     Raises:
+        Lacking: it does not, as some things lack: all of them.
         NotPlain: it does not, and why.
 
     """
-    for condition in unproved(view_columns.conditions, asked.known):
-        raise NotPlain(f"it keeps only rows with {condition.sql('spark')}")
+
+    def noted() -> Noted:
+        conditions = tuple(unproved(view_columns.conditions, asked.known))
+        return Noted(asked.source.base, Lack(conditions=conditions))
+
     if view_columns.values is not None:
-        return _groups(asked, view_columns)
+        return _groups(asked, view_columns, noted())
     try:
-        return _single_rows(asked, view_columns)
+        return _single_rows(asked, view_columns, noted())
     except NotPlain as reason:
         try:
             # A row is a group of one.
-            return _groups(asked, view_columns)
+            return _groups(asked, view_columns, noted())
         except NotPlain:
             raise reason from None
 
@@ -98,30 +103,30 @@ def _unique_key(asked: Request, view_columns: ViewColumns, join: Joined) -> Uniq
     key, base = view_columns.keys.get(join.table, ()), asked.source.base
     if join.side != "LEFT":
         words = f"{join.side} JOIN".strip()
-        raise NotPlain(f"its {words} {join.table} may lose rows, and the query does not join that")
+        raise NotPlain(
+            f"its {words} {join.table} may lose rows: join {join.table} in the query as well, "
+            f"or LEFT JOIN it in the view by a declared key: {{table: {join.table}, key: ...}}"
+        )
     by = join.equal_columns(base)
     if not key:
         declare = f"declare its unique key: {{table: {join.table}, key: ...}}"
         raise NotPlain(f"its JOIN {join.table} may double rows; {declare}")
     columns = [by.get(column) for column in key]
     if not all(isinstance(column, exp.Column) and column.table == base for column in columns):
-        raise NotPlain(f"it does not join {join.table} by its key {', '.join(key)} and columns of {base}")
+        by_key = f"it does not join {join.table} by its key {', '.join(key)} and columns of {base}"
+        raise NotPlain(f"{by_key}: join {join.table} in the query as well")
     return UniqueKey(join.table, key, tuple(asked.kinds.get(spelled(c)) for c in columns if c is not None))
 
 
-def _matched(asked: Request, view_columns: ViewColumns, joins: Sequence[Joined]) -> list[exp.Expr]:
-    """Conditions that leave of rows joined LEFT those which found a match."""
-    found = []
-    for join in joins:
-        if _never_null(asked, join):
-            continue
-        columns = [exp.column(name, table=join.table) for name in join.equal_columns(asked.source.base)]
-        kept = [column for column in columns if spelled(column) in view_columns.columns]
-        if not kept:
-            named = columns[0].name if columns else "a column"
-            raise NotPlain(f"rows without a match in {join.table} are in it, too; add {join.table}.{named}")
-        found.append(_not_null(kept[0]))
-    return found
+def _matched(asked: Request, view_columns: ViewColumns, join: Joined) -> exp.Expr:
+    """A condition that leaves of rows joined LEFT those which found a match."""
+    columns = [exp.column(name, table=join.table) for name in join.equal_columns(asked.source.base)]
+    if not columns:
+        raise NotPlain(f"rows without a match in {join.table} are in it, too; it can't tell them")
+    kept = [column for column in columns if spelled(column) in view_columns.columns]
+    if not kept:
+        raise Lacking(Lack(keys=(columns[0],)), asked.source.base)
+    return _not_null(kept[0])
 
 
 def _never_null(asked: Request, join: Joined) -> bool:
@@ -134,7 +139,7 @@ def _not_null(column: exp.Column) -> exp.Expr:
     return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
 
 
-def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
+def _single_rows(asked: Request, view_columns: ViewColumns, noted: Noted) -> Match:
     if asked.by_clock:
         # They would be asked with the query as it is written, by another clock.
         raise NotPlain("single rows by the clock are answered by the base table only")
@@ -152,15 +157,19 @@ def _single_rows(asked: Request, view_columns: ViewColumns) -> Match:
     base = asked.source.base
     # Rows of which nothing is asked still have to be counted.
     used = asked.used or {asked.time.column.lower()}
-    held = {column: view_columns.columns.get(f"{base}.{column}".lower()) for column in used}
-    missing = sorted(column for column, name in held.items() if name is None)
-    if missing:
-        raise NotPlain(f"it does not have column {missing[0]}")
-    rows = tuple(sorted((column, name) for column, name in held.items() if name is not None))
+
+    def held(column: str) -> tuple[str, str]:
+        name = view_columns.columns.get(f"{base}.{column}".lower())
+        if name is None:
+            raise Lacking(Lack(columns=(column,)), base)
+        return column, name
+
+    rows = noted.all(held, sorted(used))
+    noted.refuse()
     return Match(view_columns, rows, relies)
 
 
-def _groups(asked: Request, view_columns: ViewColumns) -> Match:
+def _groups(asked: Request, view_columns: ViewColumns, noted: Noted) -> Match:
     """Groups of rows. The rows of a group are joined alike, so the group can be joined in their place."""
     beyond, aggregation = asked.source.beyond(view_columns.source), asked.aggregation
     if isinstance(aggregation, Refusal):
@@ -170,23 +179,29 @@ def _groups(asked: Request, view_columns: ViewColumns) -> Match:
     further = beyond.further
     for join in beyond.wider:
         if not _never_null(asked, join):
-            raise NotPlain(f"rows without a match in {join.table} are not in it")
+            raise NotPlain(
+                f"rows without a match in {join.table} are not in it: LEFT JOIN {join.table} in the view, "
+                "or ask only for rows with a match"
+            )
     relies = _unique_keys(asked, view_columns, beyond.fewer)
     over = _Over(view_columns, asked.time, frozenset(join.table for join in further), asked.kinds)
     _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
     kept = Known(view_columns.conditions.values(), asked.kinds)
     filters = [each for each in asked.filters if not kept.proves(each)]
-    filters += _matched(asked, view_columns, beyond.narrower)
-    return Match(
+    narrower = [join for join in beyond.narrower if not _never_null(asked, join)]
+    filters += noted.all(lambda join: _matched(asked, view_columns, join), narrower)
+    made = Match(
         view_columns,
         None,
         relies,
-        tuple(over.join(asked, join) for join in further),
-        tuple(map(over.expression, filters)),
-        tuple(map(over.expression, aggregation.keys)),
-        tuple(map(over.expression, aggregation.extras)),
-        tuple(map(over.value, aggregation.partials)),
+        noted.all(lambda join: over.join(asked, join), further),
+        noted.all(over.expression, filters),
+        noted.all(over.expression, aggregation.keys),
+        noted.all(over.expression, aggregation.extras),
+        noted.all(over.wanted, aggregation.partials),
     )
+    noted.refuse()
+    return made
 
 
 def _joined_by(asked: Request, join: Joined) -> list[exp.Expr]:
@@ -236,7 +251,20 @@ class _Over:
         return replace(join, using=(), on=exp.and_(*conditions, copy=False) if conditions else None)
 
     def expression(self, node: exp.Expr) -> exp.Expr:
-        return replaced(node, self._replace)
+        lack = Lack()
+
+        def replace_or_note(each: exp.Expr) -> exp.Expr | None:
+            nonlocal lack
+            try:
+                return self._replace(each)
+            except Lacking as why:
+                lack = lack.and_(why.lack)
+                return each
+
+        made = replaced(node, replace_or_note)
+        if lack:
+            raise Lacking(lack, self._view_columns.source.base)
+        return made
 
     def _replace(self, node: exp.Expr) -> exp.Expr | None:
         column = self._view_columns.columns.get(spelled(node))
@@ -248,13 +276,14 @@ class _Over:
         if isinstance(node, exp.Column):
             if node.table in self._joined:
                 return node.copy()
-            raise NotPlain(f"it has no key {node.name}")
+            raise Lacking(Lack(keys=(node,)), self._view_columns.source.base)
         return None
 
     def _of_time(self, node: exp.Expr, grain: str) -> exp.Expr:
         finest = self._view_columns.time
         if finest.grain is not None and not nested(finest.grain, grain):
-            raise NotPlain(f"its times are cut to the {finest.grain}, which is no part of a {grain}")
+            lack = Lack(cut=(finest.grain,), grains=(grain,))
+            raise Lacking(lack, self._view_columns.source.base)
         kind = self._time.kind if self._time.unit is None else "timestamp"
         made = node.copy()
         cast = exp.Cast(this=_column(finest.column), to=exp.DataType.build(kind, dialect="spark"))
@@ -263,6 +292,16 @@ class _Over:
         else:
             made.set("this", cast)
         return made
+
+    def wanted(self, partial: Partial) -> exp.Expr:
+        """A partial aggregate; without it, the view would be as good with just this one."""
+        try:
+            return self.value(partial)
+        except NotPlain:
+            parts = (partial.argument, partial.condition)
+            tables = {c.table for each in parts if each is not None for c in each.find_all(exp.Column)}
+            lack = Lack(joins=tuple(sorted(tables & self._joined)), aggregates=(partial,))
+            raise Lacking(lack, self._view_columns.source.base) from None
 
     def value(self, partial: Partial) -> exp.Expr:
         """A partial aggregate of the rows that one row of the view stands for."""

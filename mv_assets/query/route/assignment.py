@@ -149,7 +149,9 @@ def route(
                 continue
         if not rows:
             old = eligibility.too_old(view) if freshness is Freshness.BOUNDED else None
-            considered[view.name] = old or "none of its buckets can be trusted now"
+            considered[view.name] = old or (
+                f"none of its buckets can be trusted now; `mv-assets plan {view.name}` says why"
+            )
             continue
         considered[view.name] = "another view is cheaper, or its buckets lie elsewhere"
         candidates.append(Candidate(found, rows, eligibility.covered_from(view)))

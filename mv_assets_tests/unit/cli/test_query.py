@@ -190,6 +190,18 @@ def test_explain_says_of_each_view_why_it_fits_or_not(shell: Shell) -> None:
     assert f"hourly  not used  {why}" in out
 
 
+def test_which_view_would_answer(shell: Shell) -> None:
+    out, _ = shell.ask("--advise", "SELECT zone, max(fare) FROM trips GROUP BY zone")
+    assert "view hourly would answer it, and be computed again: add max(fare) to the view" in out
+    assert "MAX(fare) AS max_fare" in out
+    found = shell.document("--advise", "SELECT percentile(fare, 0.5) FROM trips")
+    assert found["proposals"] == []
+    assert "only single rows can answer it" in found["reason"]
+    refused = CliRunner().invoke(main, ["query", "--advise", "--explain", "SELECT 1"])
+    assert refused.exit_code == 2
+    assert "leave out --explain" in refused.output
+
+
 def test_how_fresh_the_answer_has_to_be(shell: Shell) -> None:
     count = "SELECT count(*) AS n FROM trips"
     off = shell.document(count, "--freshness", "off")
