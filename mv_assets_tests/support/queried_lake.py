@@ -154,6 +154,12 @@ class QueriedLake:
         self._check(answer, text, self.expected(_translated(text)), None, served)
         return answer
 
+    def why_not(self, text: str, view: str = "v") -> str:
+        """Why a view is of no use for a query, which it is not."""
+        why = self.answers.explain(Question(text)).considered[view]
+        assert why is not None, text
+        return why
+
     def _schema(self, text: str) -> StructType:
         """The names and types that the base table gives, without computing anything."""
         asked = Question(text, Freshness.OFF)

@@ -111,7 +111,7 @@ class Answers:
     def _served(
         self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession
     ) -> Served:
-        with self._planned(question, statement, pinned, spark) as planned:
+        with self._planned(question, statement, pinned, spark, explained=True) as planned:
             return planned.served
 
     def pinned(self) -> Pinned:
@@ -200,13 +200,21 @@ class Answers:
 
     @contextmanager
     def _planned(
-        self, question: Question, statement: Statement, pinned: Pinned, spark: SparkSession
+        self,
+        question: Question,
+        statement: Statement,
+        pinned: Pinned,
+        spark: SparkSession,
+        *,
+        explained: bool = False,
     ) -> Iterator[Planned]:
         """The plan of one try; its frame can be computed while the block runs."""
         relations = Relations(self._project, pinned, spark, self._cache.of_queries)
         with relations, spark_errors():
             freshness, max_staleness = question.freshness, question.max_staleness
-            planner = Planner(self._project, self._cache, pinned, relations, freshness, max_staleness)
+            planner = Planner(
+                self._project, self._cache, pinned, relations, freshness, max_staleness, explained=explained
+            )
             yield planner.plan(statement)
 
 

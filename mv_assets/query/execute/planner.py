@@ -56,7 +56,10 @@ class Planner:
         relations: Relations,
         freshness: Freshness,
         max_staleness: int | None,
+        *,
+        explained: bool = False,
     ) -> None:
+        self._explained = explained
         self._catalog = project.catalog
         self._cache = cache
         self._pinned = pinned
@@ -93,7 +96,8 @@ class Planner:
             if found.assignment.parts:
                 frame, files = self._composer.compose(statement, asked, found.assignment)
                 return Planned(frame, self._served(asked, found, files))
-            reason = "no view fits" if considered else f"there is no view on {asked.source.base}"
+            views = self._cache.candidates(asked.time.table)
+            reason = "no view fits" if views else f"there is no view on {asked.source.base}"
         except NotPlain as why:
             reason = str(why)
         except RecursionError:
@@ -102,12 +106,16 @@ class Planner:
 
     def _routed(self, asked: Request, sources: dict[str, Source]) -> tuple[Request, Route]:
         """Who answers: with the aggregates as they are asked for, else with simpler ones."""
-        found = route(asked, self._cache, sources, self._eligibility, self._freshness)
+        found = self._route(asked, sources)
         if found.assignment.parts or asked.simpler is None:
             return asked, found
         other = replace(asked, aggregation=asked.simpler, simpler=None)
-        again = route(other, self._cache, sources, self._eligibility, self._freshness)
+        again = self._route(other, sources)
         return (other, again) if again.assignment.parts else (asked, found)
+
+    def _route(self, asked: Request, sources: dict[str, Source]) -> Route:
+        eligibility, freshness = self._eligibility, self._freshness
+        return route(asked, self._cache, sources, eligibility, freshness, explained=self._explained)
 
     def _in_parts(self, statement: Statement, served: Served) -> Planned:
         """Each SELECT inside, as far as views answer it, put in its place: all of them see one listing."""

@@ -76,8 +76,10 @@ class Known:
 
     def proves(self, condition: exp.Expr) -> bool:
         """Whether the condition is true of every such row."""
-        goal = fact_of(condition, self._kinds)
-        return all(case.proves(goal) for case in self._cases)
+        return self.proves_fact(fact_of(condition, self._kinds))
+
+    def proves_fact(self, fact: Fact) -> bool:
+        return all(case.proves(fact) for case in self._cases)
 
 
 def fact_of(condition: exp.Expr, kinds: Kinds, *, denied: bool = False) -> Fact:

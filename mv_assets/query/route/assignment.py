@@ -130,11 +130,13 @@ def route(
     sources: dict[str, Source],
     eligibility: Eligibility,
     freshness: Freshness,
+    *,
+    explained: bool,
 ) -> Route:
-    """Deal out what is asked."""
+    """Deal out what is asked; `explained` says of all views why not, even where a glance is enough."""
     considered: dict[str, str | None] = {}
     candidates: list[Candidate] = []
-    for view in cache.candidates(asked.time.table):
+    for view in cache.candidates(asked.time.table) if explained else cache.promising(asked, sources):
         try:
             found = match(asked, cache.view_columns(view, asked.time, sources))
         except NotPlain as reason:

@@ -1,14 +1,16 @@
-"""What is known of the tables that a query may read: their columns, and what views on them view_columns."""
+"""What is known of tables that a query may read: their columns, and what views on them have for queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pyspark.sql.types import StructType
 
+from mv_assets.query.match.outline import Asked, Outline
 from mv_assets.query.match.ranges import TimeOf
+from mv_assets.query.match.request import Request
 from mv_assets.query.match.statement import Statement
 from mv_assets.query.match.view_columns import ViewColumns, view_columns_of
 from mv_assets.query.route.pinned import Pinned
@@ -16,11 +18,14 @@ from mv_assets.refusal import Refusal
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
+from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View, unseen
 
 K = TypeVar("K")
 V = TypeVar("V")
 _MOST = 500
+# So many ways to know a table's columns, as files come: each is another entry for its views.
+_SETS_OF_COLUMNS = 4
 
 
 class Cache(Generic[K, V]):
@@ -66,7 +71,11 @@ class SchemaCache:
         self._project = project
         self._columns = Cache[_Key, dict[str, str]]()
         self._searched = Cache[_Key, bool]()
-        self._view_columns_of = Cache[object, ViewColumns | Refusal]()
+        self._index = _Index.of(project.catalog)
+        # A view that was forgotten before its turn comes again would be read anew for each query.
+        most = max(_MOST, _SETS_OF_COLUMNS * len(project.catalog.views))
+        self._view_columns_of = Cache[object, ViewColumns | Refusal](most)
+        self._outlines = Cache[object, Outline | None](most)
         self._kinds = Cache[object, Kinds]()
         self.of_queries: Schemas = Cache()
 
@@ -134,13 +143,27 @@ class SchemaCache:
         unit = declared.time_unit
         return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
 
-    def candidates(self, table: str) -> list[View]:
+    def candidates(self, table: str) -> Sequence[View]:
         """Views on the table, and views on those."""
-        found: list[View] = []
-        for view in self._project.catalog.views.values():
-            if view.declared.base.table == table or view.declared.base.table in {each.name for each in found}:
-                found.append(view)
-        return found
+        return self._index.on.get(table, ())
+
+    def promising(self, asked: Request, sources: Mapping[str, Source]) -> list[View]:
+        """The candidates that nothing speaks against at a glance."""
+        wanted = Asked.of(asked)
+        return [
+            view
+            for view in self.candidates(asked.time.table)
+            if (outline := self._outline(view, asked, sources)) is not None and outline.may_answer(wanted)
+        ]
+
+    def _outline(self, view: View, asked: Request, sources: Mapping[str, Source]) -> Outline | None:
+        def find() -> Outline | None:
+            try:
+                return Outline.of(self.view_columns(view, asked.time, sources), asked)
+            except NotPlain:
+                return None
+
+        return self._outlines.get(self._key(view, asked.time, sources), find)
 
     def view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
         """What a view offers to queries on its base.
@@ -149,8 +172,6 @@ class SchemaCache:
             NotPlain: nothing, and why.
 
         """
-        columns = ((name, tuple((source.columns or {}).items())) for name, source in sources.items())
-        key = view.name, time, tuple(columns)
 
         def find() -> ViewColumns | Refusal:
             try:
@@ -158,23 +179,23 @@ class SchemaCache:
             except NotPlain as reason:
                 return Refusal(str(reason))
 
-        found = self._view_columns_of.get(key, find)
+        found = self._view_columns_of.get(self._key(view, time, sources), find)
         if isinstance(found, Refusal):
             raise NotPlain(found.reason)
         return found
+
+    def _key(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> object:
+        """What the view's columns mean follows from the columns of what it reads."""
+        read = [(name, sources[name]) for name in self._index.reads[view.name] if name in sources]
+        return view.name, time, tuple((name, tuple((each.columns or {}).items())) for name, each in read)
 
     def _view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
         if view.by_bucket:
             raise NotPlain("it is meant bucket by bucket (`scope: bucket`); it can be asked by its own name")
         if view.buckets.zone is not None:
             raise NotPlain(f"its SQL is meant in {view.buckets.zone}; it can be asked by its own name")
-        catalog = self._project.catalog
-        known = {
-            **{name: unseen(table) for name, table in catalog.tables.items()},
-            **{name: each.source for name, each in catalog.views.items()},
-            **sources,
-        }
-        below = None
+        catalog, below = self._project.catalog, None
+        known = {name: sources.get(name) or _source(catalog, name) for name in self._index.reads[view.name]}
         if view.declared.base.table in catalog.views:
             upstream = catalog.views[view.declared.base.table]
             try:
@@ -182,3 +203,31 @@ class SchemaCache:
             except NotPlain as reason:
                 raise NotPlain(f"it is based on {upstream.name}: {reason}") from None
         return view_columns_of(view, known, time, below)
+
+
+def _source(catalog: Catalog, name: str) -> Source:
+    return catalog.views[name].source if name in catalog.views else unseen(catalog.tables[name])
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The views of a catalog by the tables that they come from, and what each reads, directly or not."""
+
+    on: Mapping[str, Sequence[View]]
+    reads: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> _Index:
+        on, reads = dict[str, list[View]](), dict[str, tuple[str, ...]]()
+        bases = dict[str, tuple[str, ...]]()
+        # Each view comes after those that it reads.
+        for name, view in catalog.views.items():
+            base = view.declared.base.table
+            bases[name] = (base, *bases.get(base, ()))
+            for each in bases[name]:
+                on.setdefault(each, []).append(view)
+            own = view.declared.reads
+            reads[name] = tuple(
+                dict.fromkeys([*own, *(more for each in own for more in reads.get(each, ()))])
+            )
+        return cls(on, reads)

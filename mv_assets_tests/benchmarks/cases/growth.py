@@ -39,6 +39,8 @@ BUCKETS = (1_000, 10_000, 100_000)
 # Each file is opened, hashed and read: a million of them for minutes.
 UNKNOWN = (1_000, 10_000, 100_000)
 VIEWS = (10, 100, 1_000)
+# Views on one table that is asked.
+QUERIED = (1, 20, 200)
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 _ROUNDS, _COMMITS, _WARM_UP = 5, 50, 5
 _FEW_FILES = 10
@@ -63,6 +65,7 @@ def run() -> Iterator[Figure]:
             yield from alone(partial(inventory, kind, files))
         yield from alone(partial(commits, kind))
     yield from alone(partial(growth_queries.plans, BUCKETS))
+    yield from alone(partial(growth_queries.plans_among, QUERIED))
 
 
 def looks(files: int, buckets: int) -> list[Figure]:

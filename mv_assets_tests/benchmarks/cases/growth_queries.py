@@ -1,4 +1,4 @@
-"""Growth: planning a query against the buckets of the view that answers it."""
+"""Growth: planning a query, by the buckets of the view that answers it, and by views that can't answer."""
 
 from __future__ import annotations
 
@@ -69,11 +69,123 @@ def _plans(engine: Engine, buckets: int) -> Iterator[Figure]:
     )
 
 
+# Two can answer a query by shop; the others lack its key, its sum or its rows, or join what it does not.
+_FITTING = (
+    "SELECT date_trunc('{grain}', at) AS t, shop, channel, count(*) AS n, sum(amount) AS amount, "
+    "count(amount) AS amounts FROM events GROUP BY ALL"
+)
+_OTHERS = (
+    (
+        "SELECT date_trunc('day', at) AS t, customer, count(*) AS n, sum(amount) AS amount, count(amount) AS m "
+        "FROM events WHERE quantity > {at} GROUP BY ALL"
+    ),
+    "SELECT date_trunc('hour', at) AS t, product, count(*) AS n, sum(amount) AS a FROM events GROUP BY ALL",
+    (
+        "SELECT date_trunc('day', at) AS t, shop, channel, count(*) AS n, sum(amount) AS amount, "
+        "count(amount) AS m FROM events WHERE shop = {at} GROUP BY ALL"
+    ),
+    "SELECT date_trunc('day', at) AS t, shop, channel, max(quantity) AS q{at} FROM events GROUP BY ALL",
+    (
+        "SELECT date_trunc('day', at) AS t, city, shop, channel, count(*) AS n, sum(amount) AS a{at}, "
+        "count(amount) AS m FROM events JOIN shops USING (shop) GROUP BY ALL"
+    ),
+    "SELECT at AS t, shop, quantity FROM events WHERE amount > {at}",
+)
+_BY_SHOP = (
+    "SELECT shop, sum(amount) AS amount, avg(amount) AS mean, count(*) AS n FROM events "
+    "WHERE channel = 'c{at}' AND at >= '2010-01-02' GROUP BY shop ORDER BY 2 DESC"
+)
+
+
+def plans_among(counts: Sequence[int]) -> list[Figure]:
+    """A query that two views can answer, among more and more that can't: each time another constant."""
+    engine = Engine(Spark(conf={"spark.ui.enabled": "false"}))
+    try:
+        return [_plan_among(engine, count) for count in (counts[0], *counts)][1:]
+    finally:
+        engine.stop()
+
+
+def _plan_among(engine: Engine, count: int) -> Figure:
+    with tempfile.TemporaryDirectory() as folder:
+        _write_events(Path(folder))
+        store = Store(f"sqlite:///{folder}/state.db")
+        project = _open_among(Path(folder), store, engine, count)
+        reports = Refresher(project).run(*list(project.catalog.views)[:2])
+        assert not [report.error for report in reports if report.error], reports
+        with engine.session() as spark:
+            answers, wall, cpu = Answers(project), list[float](), list[float]()
+            for at in range(1 + 2 * _ROUNDS):
+                begin, own = time.perf_counter(), time.process_time()
+                question = Question(_BY_SHOP.format(at=at))
+                statement = answers._statement(question)
+                with (
+                    answers.pinned() as pinned,
+                    answers._planned(question, statement, pinned, spark) as planned,
+                ):
+                    assert planned.served.views, planned.served
+                wall.append(1_000 * (time.perf_counter() - begin))
+                cpu.append(1_000 * (time.process_time() - own))
+        store.close()
+    detail = (
+        f"median of {2 * _ROUNDS}; {statistics.median(cpu[1:]):.0f} ms of it are our own CPU time, the rest "
+        f"Spark's; the first, which reads all views' SQL, {wall[0]:.0f} ms"
+    )
+    most = 150 if count <= 200 else None
+    what = f"planning a query, strict, warm, {count:,} views on the table"
+    return Figure("growth", what, statistics.median(wall[1:]), " ms", most, detail)
+
+
+def _write_events(folder: Path) -> None:
+    times = [_FIRST + timedelta(hours=hour) for hour in range(240)]
+    numbers = pa.array(range(len(times)), pa.int32())
+    columns = dict.fromkeys(("shop", "product", "customer", "quantity", "amount"), numbers)
+    channels = pa.array([f"c{at % 20}" for at in range(len(times))])
+    rows = pa.table({"at": pa.array(times, pa.timestamp("us", "UTC")), **columns, "channel": channels})
+    shops = pa.table({"shop": numbers, "city": channels})
+    for name, table in {"events": rows, "shops": shops}.items():
+        (folder / name).mkdir()
+        pq.write_table(table, folder / name / "all.parquet")
+
+
+def _open_among(folder: Path, store: Store, engine: Engine, count: int) -> OpenProject:
+    texts = [_FITTING.format(grain=grain) for grain in ("day", "hour")]
+    texts += [_OTHERS[at % len(_OTHERS)].format(at=1_000 + at) for at in range(count)]
+    views = tuple(
+        MaterializedView.model_validate(
+            {
+                "name": f"v{at}",
+                "base": "events",
+                "bucket": "1d",
+                "start": "2010-01-01",
+                "time_column": "t",
+                "dimensions": ["shops"] if "shops" in text else [],
+                "sql": text,
+            }
+        )
+        for at, text in enumerate(texts[:count])
+    )
+    tables = (
+        ParquetTable(name="events", path=str(folder / "events"), time_column="at"),
+        ParquetTable(name="shops", path=str(folder / "shops")),
+    )
+    project = DeclaredProject(tables=tables, views=views, warehouse=_warehouse(folder))
+    return _project(store, engine, project)
+
+
 def _open(folder: Path, store: Store, engine: Engine, buckets: int) -> OpenProject:
     table = ParquetTable(name="events", path=str(folder / "events"), time_column="at")
     declared = {"name": "v", "base": "events", "bucket": "1h", "start": "2010-01-01", "time_column": "hour"}
     view = MaterializedView.model_validate({**declared, "sql": _VIEW, "max_buckets_per_run": buckets})
-    project = DeclaredProject(tables=(table,), views=(view,), warehouse=str(folder / "warehouse"))
+    project = DeclaredProject(tables=(table,), views=(view,), warehouse=_warehouse(folder))
+    return _project(store, engine, project)
+
+
+def _warehouse(folder: Path) -> str:
+    return str(folder / "warehouse")
+
+
+def _project(store: Store, engine: Engine, project: DeclaredProject) -> OpenProject:
     catalog = prepare(Draft("growth", project), schemas=False)
     manager = PartitionManager(store, clock=lambda: clock() + _LATER)
     return open_project(catalog, store, manager, engine, lambda: clock() + _LATER)

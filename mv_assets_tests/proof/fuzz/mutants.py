@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
 from mv_assets.query.execute import planner, rewrite
 from mv_assets.query.match import (
@@ -149,7 +150,7 @@ def a_join_that_doubles_is_a_plain_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def rows_without_a_match_are_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(matches, "_matched", lambda *_: [])
+    patch.setattr(matches, "_matched", lambda *_: exp.true())
 
 
 def the_sum_of_nothing_is_0(patch: pytest.MonkeyPatch) -> None:
@@ -158,6 +159,24 @@ def the_sum_of_nothing_is_0(patch: pytest.MonkeyPatch) -> None:
 
 def a_left_join_is_an_inner_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(joins, "_is_free", lambda join: not join.args.get("using"))
+
+
+def null_is_false_under_not(patch: pytest.MonkeyPatch) -> None:
+    real = ValueSet.others
+    patch.setattr(ValueSet, "others", lambda self: replace(real(self), null=not self.null))
+
+
+def a_part_sees_another_listing(patch: pytest.MonkeyPatch) -> None:
+    """SELECTs inside are answered at the listing of the last look, the rest at the present one."""
+    real = planner.Planner._by_views
+
+    def by_views(self: Any, statement: Any, *, alone: bool = True) -> Any:
+        with pytest.MonkeyPatch.context() as inside:
+            if not alone:
+                the_map_is_trusted(inside)
+            return real(self, statement, alone=alone)
+
+    patch.setattr(planner.Planner, "_by_views", by_views)
 
 
 def _modules_with(name: str) -> list[Any]:
@@ -192,6 +211,11 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     "weeks make up months": (weeks_make_months, r"month|MM"),
     "the base's part is left out": (the_base_is_left_out, ""),
     "an implication is turned around": (implications_are_turned_around, "zone|kind|fare"),
+    "NULL is false under NOT": (null_is_false_under_not, r"zone\W* (IS NULL|<=> null)"),
+    "a CTE is answered at another listing than the rest": (
+        a_part_sees_another_listing,
+        r"(?i)^with|\(select|union",
+    ),
     "a join that doubles is taken for a plain one": (a_join_that_doubles_is_a_plain_one, ""),
     "rows that found no match are in an inner join": (rows_without_a_match_are_kept, r"(?i)(?<!left) join"),
     "the sum of nothing is 0": (the_sum_of_nothing_is_0, r"(?i)sum\((1|case .* else 0 end)\)"),

@@ -138,7 +138,7 @@ PLACES = Known(
 KEPT = Known(
     "kept",
     """SELECT date_trunc('day', at) AS day, flag, d, count(*) AS n, sum(f) AS fsum, count(f) AS fn,
-        bool_and(flag) AS always FROM events GROUP BY ALL""",
+        bool_and(flag) AS always FROM events WHERE NOT (zone > 3) GROUP BY ALL""",
     "day",
     freezes=True,
 )

@@ -38,9 +38,8 @@ def rolling(name: str = "v", **given: Any) -> MaterializedView:
 def test_118_a_query_on_the_base_table_is_never_answered_by_it(queried_lake: QueriedLakes, sql: str) -> None:
     made = queried_lake(rolling(sql=sql), filled=4)
     for asked in (COUNT, "SELECT date_trunc('day', at) AS day, count(*) AS n FROM events GROUP BY 1"):
-        answer = made.right(asked, None)
+        made.right(asked, None)
         why = "it is meant bucket by bucket (`scope: bucket`); it can be asked by its own name"
-        assert answer.served.considered == {"v": why}
         assert made.answers.explain(Question(asked)).considered == {"v": why}
 
 

@@ -235,9 +235,10 @@ def test_a_view_that_makes_several_rows_of_one_is_not_taken_for_the_base(uncheck
     for number in range(3):
         put(lake, f"{number}", number, zone=[1, 2, 3], tags=[["a", "b"], ["c"], ["d", "e", "f"]])
     lake.run()
-    answer = asked(lake, "SELECT count(*) FROM events")
-    assert answer.served.views == ()
-    assert answer.served.considered["v"] == "it makes several rows of one; it can be asked by its own name"
+    text = "SELECT count(*) FROM events"
+    assert asked(lake, text).served.views == ()
+    said = Answers(lake.open()).explain(Question(text)).considered
+    assert said == {"v": "it makes several rows of one; it can be asked by its own name"}
 
 
 def test_a_name_that_unpivot_gives_to_other_values_limits_no_files(spark_lake: Make) -> None:

@@ -159,6 +159,11 @@ NEARLY: dict[str, tuple[str, ...]] = {
         "$zone > 2.5", "($zone = 2 OR $zone > 3)", "$zone > 0", "$zone IN (1, 2)", "$zone >= 1.5",
         "$zone <> 1", "NOT ($zone <= 1 AND $kind = 'a')", "($zone > 1 OR $zone IS NULL)", "$zone > 2 - 1",
     ),
+    "NOT ($zone > 3)": (
+        "$zone <= 3", "$zone < 4", "$zone IN (0, 2)", "$zone = 1", "NOT ($zone >= 3)", "$zone <> 4",
+        "$zone IS NULL", "($zone <= 3 OR $zone IS NULL)", "NOT ($zone > 3 OR $kind = 'a')", "$zone < 3.5",
+        "NOT ($zone > 3 AND $kind = 'a')", "$zone BETWEEN -1 AND 3",
+    ),
     "$kind IS NOT NULL": (
         "$kind = 'a'", "$kind <> 'b'", "$kind IN ('a', 'b')", "$kind > ''", "NOT ($kind = 'a')",
         "($kind = 'a' OR $zone = 2)", "length($kind) >= 0",

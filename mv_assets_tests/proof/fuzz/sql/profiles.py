@@ -55,7 +55,8 @@ PROFILES = (
     Profile("minutes", "minute", ("flag",), ("n", "cheap", "fare", "fares", "mean", "newest")),
     Profile("loud", "hour", ("loud", "third"), ("n", "fare", "fares", "mean", "zone")),
     Profile("boroughs", "hour", ("borough", "flag"), ("n", "fare", "fares", "mean", "rank"), joined=True),
-    Profile("kept", "day", ("flag", "d"), ("n", "fsum", "fn", "fmean", "always")),
+    Profile("kept", "day", ("flag", "d"), ("n", "fsum", "fn", "fmean", "always"),
+            (same("NOT ($zone > 3)"),)),
     Profile(
         "any", "none", ("zone", "kind", "flag", "d", "x", "f", "fare"),
         (*_MEASURES, "other", "far", "flagged"),

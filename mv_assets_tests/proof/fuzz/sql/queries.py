@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from mv_assets_tests.proof.fuzz.sql import atoms
-from mv_assets_tests.proof.fuzz.sql.dialects import Both, both, naming, put, same
+from mv_assets_tests.proof.fuzz.sql.dialects import Both, Naming, both, naming, put, same
 from mv_assets_tests.proof.fuzz.sql.profiles import NAMED, PROFILES, Profile
 from mv_assets_tests.proof.fuzz.sql.ranges import ranges
 from mv_assets_tests.proof.fuzz.sql.select import Query, Select
@@ -61,13 +61,25 @@ def _select(pick: random.Random, profile: Profile) -> Select:
     called = naming(pick, "events", joined=profile.joined)
     table = called.table + (pick.choice((" ", " AS ")) + called.alias if called.alias else "")
     if not profile.joined:
-        return Select(pick, called, Both(table, "events e"))
+        return Select(pick, called, _halved(pick, called, Both(table, "events e")))
     zones = "zones z" if called.joined == "z" else "zones"
     left, right = f"{called.qualifier}.zone", f"{called.joined}.zone"
     odd = pick.random()
     side, on = ("LEFT JOIN", f"ON {left} = {right}") if odd > 0.15 else ("JOIN", f"ON {right} = {left}")
     duck = f"events e {side} zones z ON e.zone = z.zone"
     return Select(pick, called, Both(f"{table} {pick.choice((side, side.lower()))} {zones} {on}", duck))
+
+
+def _halved(pick: random.Random, called: Naming, source: Both) -> Both:
+    """Seldom only the rows that have a zone, or those that have none."""
+    if pick.random() > 0.08:
+        return source
+    kind = pick.choice(("SEMI", "ANTI"))
+    on = f"ON {called.qualifier}.zone = zones.zone"
+    return Both(
+        f"{source.spark} LEFT {kind} JOIN zones {on}",
+        f"{source.duck} {kind} JOIN zones z ON e.zone = z.zone",
+    )
 
 
 def _conditions(pick: random.Random, profile: Profile, first: date) -> list[Both]:
