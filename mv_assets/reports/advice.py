@@ -8,10 +8,12 @@ from textwrap import indent
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from mv_assets.query.advise.proposal import Advice, Proposal
 from mv_assets.reports import show
 from mv_assets.reports.shown import Line, Shown
+from mv_assets.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,6 +54,8 @@ class Advised(Shown):
             else:
                 name = each.view.name
                 yield f"view {name} would answer it, and be computed again: {show.plain(each.change)}"
-            yield show.plain(indent(each.yaml.rstrip(), "  "))
+            # Whoever copies it needs each line whole.
+            for line in indent(each.yaml.rstrip(), "  ").splitlines():
+                yield Text(printable(line), no_wrap=True)
         if self.reason is not None:
             yield show.plain(f"no view is proposed: {self.reason}")

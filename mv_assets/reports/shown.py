@@ -36,7 +36,7 @@ class Shown:
     def print(self, out: Console) -> None:
         """Print for people."""
         for line in self.lines(out):
-            out.print(line)
+            out.print(line, soft_wrap=isinstance(line, Text) and line.no_wrap is True)
 
     def __str__(self) -> str:
         written = io.StringIO()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from textwrap import indent
 
-from mv_assets.buckets import iso
+import yaml
+
 from mv_assets.config import MaterializedView
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A view to declare, or one that is declared and to be changed: then `change` says how."""
+    """A view to declare, from a day on, or one that is declared and to be changed: `change` says how."""
 
     view: MaterializedView
     change: str | None = None
@@ -22,13 +24,20 @@ class Proposal:
         sql = f"sql: |\n{indent(str(self.view.sql), '  ')}\n"
         if self.change is not None:
             return sql
-        joined = f"dimensions: [{', '.join(self.view.joined)}]\n" if self.view.joined else ""
-        start = iso(self.view.start).removesuffix("T00:00:00Z")
-        whole = (
-            f"name: {self.view.name}\nbase: {self.view.base.table}\n{joined}"
-            f"time_column: {self.view.time_column}\nbucket: {self.view.bucket}\nstart: {start}\n{sql}"
+        view = self.view
+        # A name may be a word that means something else to YAML.
+        about = yaml.safe_dump(
+            {
+                "name": view.name,
+                "base": view.base.table,
+                **({"dimensions": list(view.joined)} if view.joined else {}),
+                "time_column": view.time_column,
+                "bucket": view.bucket,
+                "start": datetime.fromtimestamp(view.start / 1_000, UTC).date(),
+            },
+            sort_keys=False,
         )
-        return f"- {indent(whole, '  ').removeprefix('  ')}"
+        return f"- {indent(about + sql, '  ').removeprefix('  ')}"
 
 
 @dataclass(frozen=True, slots=True)

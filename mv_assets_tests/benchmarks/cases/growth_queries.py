@@ -76,7 +76,7 @@ _FITTING = (
 )
 _OTHERS = (
     (
-        "SELECT date_trunc('day', at) AS t, customer, count(*) AS n, sum(amount) AS amount, count(amount) AS m "
+        "SELECT date_trunc('day', at) AS t, customer, count(*) AS n, sum(amount) AS a, count(amount) AS m "
         "FROM events WHERE quantity > {at} GROUP BY ALL"
     ),
     "SELECT date_trunc('hour', at) AS t, product, count(*) AS n, sum(amount) AS a FROM events GROUP BY ALL",

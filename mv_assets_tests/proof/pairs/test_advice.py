@@ -90,9 +90,9 @@ def test_what_is_proposed_gives_the_rows_of_the_base_table(
     made = queried_lake(*(view(**each) for each in proposed), dimensions=["shops", "products"])
     made.put_all("shops.parquet", SHOPS, "shops")
     made.put_all("products.parquet", PRODUCTS, "products")
-    for number in range(2):
+    for number in range(4):
         made.put_all(f"day-{number}.parquet", some(number), types=EVENTS)
     made.lake.run()
-    made.put_all("late.parquet", {name: each[:9] for name, each in some(1).items()}, types=EVENTS)
+    made.put_all("late.parquet", {name: each[:9] for name, each in some(2).items()}, types=EVENTS)
     for written, text in some_of_them.items():
         assert made.like_base(text).served.views, f"{text}\n{written}"

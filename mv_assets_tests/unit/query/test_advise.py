@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from mv_assets.config import MaterializedView
 from mv_assets.project import Project
 from mv_assets.query.advise.proposal import Proposal
 from mv_assets.query.errors import QueryRefused
@@ -197,6 +199,26 @@ def test_what_is_no_query_is_refused(opened: Opened) -> None:
 def test_it_is_shown_as_it_goes_into_the_file(opened: Opened) -> None:
     found = opened(shops()).advise("SELECT shop, sum(tax) FROM orders WHERE paid GROUP BY shop")
     assert "view by_shop would answer it, and be computed again: add sum(tax) to the view" in str(found)
-    assert "SUM(tax) AS sum_tax" in str(found)
+    shown = dedent(str(found).split("\n", 1)[1])
+    assert shown == found.proposals[0].yaml.rstrip()
+    [after] = opened(shops(yaml.safe_load(shown)["sql"])).opened.catalog.views.values()
+    assert "SUM(tax) AS sum_tax" in str(after.declared.sql)
     [proposal] = found.as_json()["proposals"]
     assert (proposal["view"], proposal["new"]) == ("by_shop", False)
+
+
+def test_a_new_view_is_shown_as_the_file_takes_it(opened: Opened) -> None:
+    """With a line that is longer than the others, and not broken."""
+    long = " + ".join(["amount * tax * shop", *["amount * shop"] * 9])
+    text = f"SELECT note, sum({long}) AS x FROM orders GROUP BY note"
+    found = opened().advise(text)
+    [whole] = yaml.safe_load(dedent(str(found).split("\n", 1)[1]))
+    assert max(map(len, str(found).splitlines())) > 130
+    assert "answers it already" in str(opened(whole).advise(text).reason)
+
+
+def test_names_that_mean_something_to_yaml_are_names() -> None:
+    about = {"name": "off", "base": "yes", "dimensions": ["true"], "time_column": "on", "start": "2024-01-01"}
+    declared = MaterializedView.model_validate({**about, "sql": "SELECT 1", "bucket": "1d"})
+    [written] = yaml.safe_load(Proposal(declared).yaml)
+    assert MaterializedView.model_validate({**written, "sql": "SELECT 1"}) == declared
