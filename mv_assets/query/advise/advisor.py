@@ -84,7 +84,7 @@ class Advisor:
                 continue
             try:
                 before = self.cache.view_columns(view, self.asked.time, self.sources)
-                made, lack = self._completed(view.declared)
+                made, lack = self._completed(view.declared, before)
                 _refuse_less(before, made)
             except NotPlain:
                 continue
@@ -181,11 +181,13 @@ class Advisor:
             )
         )
 
-    def _completed(self, declared: MaterializedView) -> tuple[ViewColumns, Lack]:
-        """A view with all that it lacked, which answers now; and what that was."""
+    def _completed(
+        self, declared: MaterializedView, made: ViewColumns | None = None
+    ) -> tuple[ViewColumns, Lack]:
+        """A view with all that it lacked, which answers now; and what that was. `made`: as it is."""
         all_ = Lack()
         for _ in range(_STEPS):
-            made = view_columns_of(self._admitted(declared), self._known, self.asked.time)
+            made = made or view_columns_of(self._admitted(declared), self._known, self.asked.time)
             try:
                 self._match(made)
             except Lacking as why:
@@ -194,7 +196,7 @@ class Advisor:
                     raise
                 sql = changed(str(declared.sql), why.lack, self._known, base)
                 all_ = all_.and_(why.lack)
-                declared = declared.model_copy(update={"sql": sql})
+                declared, made = declared.model_copy(update={"sql": sql}), None
                 continue
             return made, all_
         raise NotPlain("too much would have to be changed")

@@ -120,21 +120,26 @@ class Planner:
     def _in_parts(self, statement: Statement, served: Served) -> Planned:
         """Each SELECT inside, as far as views answer it, put in its place: all of them see one listing."""
         known = [*self._catalog.tables, *self._catalog.views]
-        answered = list(self._answered(inner_selects(statement, known)))
+        considered = dict(served.considered)
+        answered = list(self._answered(inner_selects(statement, known), considered))
         if not answered:
-            return self._by_name(statement, served)
+            return self._by_name(statement, replace(served, considered=considered))
         frames = {self._relations.name(planned.frame): planned.frame for _, planned in answered}
         text = replaced_by(statement, zip([inner for inner, _ in answered], frames, strict=True))
-        rest = self._by_name(statement_of(text, [*known, *frames]), Served(), frames)
+        rest = self._by_name(statement_of(text, [*known, *frames]), Served(considered=considered), frames)
         return Planned(rest.frame, together([*(planned.served for _, planned in answered), rest.served]))
 
-    def _answered(self, selects: Iterable[Inner]) -> Iterator[tuple[Inner, Planned]]:
+    def _answered(
+        self, selects: Iterable[Inner], considered: dict[str, str | None]
+    ) -> Iterator[tuple[Inner, Planned]]:
+        """Those that views answer; why views do not answer others is noted."""
         for inner in selects:
             found = None if inner.statement is None else self._by_views(inner.statement, alone=False)
             if isinstance(found, Planned):
                 yield inner, found
             else:
-                yield from self._answered(inner.inside)
+                considered.update({} if found is None else found.considered)
+                yield from self._answered(inner.inside, considered)
 
     def _asked(self, statement: Statement) -> tuple[Request, dict[str, Source]]:
         first = self._first(statement)

@@ -22,7 +22,7 @@ from mv_assets.spark_sql.aggregates import (
     only_where,
     partial_of,
 )
-from mv_assets.spark_sql.canonical import NotPlain, replaced, spelled
+from mv_assets.spark_sql.canonical import NotPlain, bare, replaced, spelled
 from mv_assets.spark_sql.text import short
 from mv_assets.tables.types import INTEGERS
 
@@ -105,6 +105,7 @@ SPREADS: Mapping[type[exp.Expr] | str, tuple[bool, bool]] = {
     exp.VariancePop: (False, False),
 }
 _SQUARED_SCALE = 6
+_FLOATING_SPREAD = "the spread of floating point numbers is answered by the base table only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _scale(kind: DataType) -> int:
             return kind.scale
         case LongType():
             return 0
-    raise NotPlain("the spread of floating point numbers is answered by the base table only")
+    raise NotPlain(_FLOATING_SPREAD)
 
 
 Merge = int | Average | Distinct | Spread
@@ -352,6 +353,8 @@ class _Taken:
         spread = SPREADS.get(type(node)) or SPREADS.get(called(node))
         if spread is not None:
             value, condition = only_where(argument_of(node), condition)
+            if self._is_floating(value):
+                raise NotPlain(_FLOATING_SPREAD)
             squares = Partial(Kind.SUM, _square(value), condition, instead=self._wide_square(value))
             return Spread(spread, *self._sum_and_count(value, condition), self._partial(squares))
         return self._partial(partial_of(node, condition))
@@ -359,6 +362,14 @@ class _Taken:
     def _sum_and_count(self, value: exp.Expr, condition: exp.Expr | None) -> tuple[int, int]:
         total = self._partial(Partial(Kind.SUM, value, condition))
         return total, self._partial(Partial(Kind.COUNT, value, condition))
+
+    def _is_floating(self, value: exp.Expr) -> bool:
+        """Whether it is known to be a floating point number; where it is not, its type will tell."""
+        cast = bare(value).find(exp.Cast, exp.TryCast)
+        if cast is not None:
+            return cast is bare(value) and cast.args["to"].this in (exp.DType.FLOAT, exp.DType.DOUBLE)
+        kinds = {self.kinds.get(spelled(column)) for column in value.find_all(exp.Column)}
+        return not kinds.isdisjoint({"float", "double"})
 
     def _wide_square(self, value: exp.Expr) -> exp.Expr | None:
         """The square of an integer as one that does not overflow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,9 +21,9 @@ ALL = all_pairs()
 FILES = sorted({each.file for each in ALL})
 # Of the queries that a view leaves to the base table, and of all where there is no view: how many it is
 # said of which view would answer. As docs/queries.md says.
-LEFT, OF_LEFT = 67, 83
-ALONE, OF_ALONE = 276, 303
-_EACH = 9
+LEFT, OF_LEFT = 66, 83
+ALONE, OF_ALONE = 275, 303
+_MOST = int(os.environ.get("MV_ASSETS_ADVICE_VIEWS", "9"))
 Views = Sequence[dict[str, Any]]
 
 
@@ -85,7 +86,7 @@ def test_what_is_proposed_gives_the_rows_of_the_base_table(
             if len(found.proposals) == 1:
                 chosen.setdefault(found.proposals[0].yaml, text)
     assert len(chosen) > 3
-    some_of_them = dict(list(chosen.items())[:_EACH])
+    some_of_them = dict(list(chosen.items())[:: -(-len(chosen) // _MOST)])
     proposed = [yaml.safe_load(each)[0] | {"name": f"v{at}"} for at, each in enumerate(some_of_them)]
     made = queried_lake(*(view(**each) for each in proposed), dimensions=["shops", "products"])
     made.put_all("shops.parquet", SHOPS, "shops")

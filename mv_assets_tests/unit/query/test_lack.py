@@ -88,3 +88,11 @@ def test_names_are_written_as_people_do() -> None:
     column = exp.column(exp.to_identifier("from", quoted=True), table="events")
     assert plainly(exp.Lower(this=column), "events") == "LOWER(`from`)"
     assert plainly(exp.column("borough", table="zones", quoted=True), "events") == "zones.borough"
+
+
+@pytest.mark.parametrize("value", ["cast(x AS double)", "(CAST(x AS FLOAT))"])
+def test_nothing_is_added_that_would_be_of_no_use(value: str) -> None:
+    """Floating point numbers lose what their squares would have to say."""
+    why = matched(f"SELECT stddev({value}) FROM events", HOURLY)
+    assert "the spread of floating point numbers is answered by the base table only" in str(why)
+    assert "sum" in str(matched("SELECT stddev(cast(x AS decimal(9, 2))) FROM events", HOURLY))
