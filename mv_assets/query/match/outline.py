@@ -84,7 +84,7 @@ class Outline:
     # The tables that it joins, and those of them that a query must join too.
     joined: frozenset[str]
     needed: frozenset[str]
-    # What its rows tell, the base's time with it; and what its conditions speak of.
+    # What its rows tell, and what its conditions speak of.
     told: Columns
     bound: Columns
     conditions: tuple[Fact, ...]
@@ -95,7 +95,6 @@ class Outline:
     def of(cls, view: ViewColumns, asked: Request) -> Self:
         joins, by_name = view.source.joins, view.expressions
         kept = [by_name[name] for name in view.columns.values()]
-        time = Column(asked.time.table.lower(), asked.time.column.lower())
         parts = None
         if view.values is not None:
             made = (Part.made_of(partial_of(bare(by_name[name]))) for name in view.values.values())
@@ -104,7 +103,7 @@ class Outline:
             view.source.base,
             frozenset(join.table for join in joins),
             frozenset(join.table for join in joins if join.side != "LEFT" or not view.keys.get(join.table)),
-            _columns(*kept) | {time},
+            _columns(*kept),
             _columns(*view.conditions.values()),
             tuple(fact_of(each, asked.kinds) for each in view.conditions.values()),
             parts,
