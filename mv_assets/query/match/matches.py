@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation
-from mv_assets.query.match.implication import Known, unproved
+from mv_assets.query.match.implication.known import Known, unproved
 from mv_assets.query.match.joins import Joined
 from mv_assets.query.match.lack import Lack, Lacking, Noted
 from mv_assets.query.match.ranges import TimeOf

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation
-from mv_assets.query.match.implication import Fact, Known, fact_of
+from mv_assets.query.match.implication.known import Fact, Known, fact_of
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.view_columns import ViewColumns
 from mv_assets.refusal import Refusal

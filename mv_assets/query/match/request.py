@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation, aggregation_of, simpler_aggregation_of
 from mv_assets.query.match.clock import CLOCK
-from mv_assets.query.match.implication import Known
+from mv_assets.query.match.implication.known import Known
 from mv_assets.query.match.joins import From, conjuncts, rows_of, tables_of
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
 from mv_assets.query.match.shape import shape_of

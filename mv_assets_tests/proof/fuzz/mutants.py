@@ -20,8 +20,8 @@ from mv_assets.query.match import (
     truncation,
     view_columns,
 )
+from mv_assets.query.match.implication.value_sets import ValueSet
 from mv_assets.query.match.spans import joined
-from mv_assets.query.match.value_sets import ValueSet
 from mv_assets.query.route import assignment, eligibility, schema_cache
 from mv_assets.spark_sql.aggregates import Kind, Partial
 from mv_assets.state import rules

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from mv_assets.query.match.implication import Known
+from mv_assets.query.match.implication.known import Known
 
 KINDS = {
     "t.a": "int",

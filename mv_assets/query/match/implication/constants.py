@@ -11,8 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from mv_assets.buckets import DAY
+from mv_assets.query.match.implication.value_sets import NOTHING, ValueSet
 from mv_assets.query.match.ranges import moment
-from mv_assets.query.match.value_sets import NOTHING, ValueSet
 from mv_assets.spark_sql.canonical import bare
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})

@@ -12,8 +12,8 @@ from itertools import product
 
 from sqlglot import exp
 
-from mv_assets.query.match.constants import COMPARISONS, kept
-from mv_assets.query.match.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
+from mv_assets.query.match.implication.constants import COMPARISONS, kept
+from mv_assets.query.match.implication.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
 from mv_assets.spark_sql.canonical import bare, spelled
 
 # By table.column: the column's Spark type.
