@@ -81,12 +81,15 @@ class Select:
     def _aliases(self) -> list[str | None]:
         pick, shadow = self.pick, self.pick.random() < 0.06
         self.by_spark |= shadow
+        columns = {item.spark.removeprefix("$") for item in self.items}
         found: list[str | None] = []
         for at in range(len(self.items)):
             alias = None if pick.random() < 0.5 else f"{pick.choice(_ALIASES)}"
             if alias is not None:
                 alias = f"`{alias.strip('`')}{at}`" if "`" in alias else f"{alias}{at}"
-            found.append(pick.choice(_SHADOWS) if shadow and pick.random() < 0.5 else alias)
+            alias = pick.choice(_SHADOWS) if shadow and pick.random() < 0.5 else alias
+            # Which of two columns of one name is meant, Spark decides in ways of its own.
+            found.append(None if alias in found or alias in columns else alias)
         return found
 
     def _group(self, aliases: Sequence[str | None]) -> str:
