@@ -30,7 +30,7 @@ _ASKED = "SELECT shop_id, sum(amount) AS amount FROM orders GROUP BY ALL"
 def run() -> Sequence[Figure]:
     folder = Path(tempfile.mkdtemp())
     try:
-        shop = _Shop(folder)
+        shop = Shop(folder)
         shop.write()
         # Its sensor is not to do what the commands are measured at.
         with dev(folder, MV_ASSETS_SENSOR_INTERVAL="100000") as running:
@@ -41,7 +41,7 @@ def run() -> Sequence[Figure]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _figures(shop: _Shop) -> Sequence[Figure]:
+def _figures(shop: Shop) -> Sequence[Figure]:
     steps: dict[str, Callable[[], Callable[[], object]]] = {
         "query": lambda: lambda: shop.call("query", _ASKED),
         "query, own": lambda: lambda: shop.call("query", _ASKED, "--own-spark"),
@@ -70,7 +70,7 @@ def _figures(shop: _Shop) -> Sequence[Figure]:
 
 
 @dataclass(slots=True)
-class _Shop:
+class Shop:
     """Two weeks of orders."""
 
     folder: Path
