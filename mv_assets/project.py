@@ -77,6 +77,7 @@ class Project:
         *,
         who: str,
         start: Start | None = None,
+        own: Start | None = None,
         progress: Progress = NO_PROGRESS,
         machine: Clock = clock,
         shared: Callable[[Store], Clock] = SharedClock,
@@ -87,6 +88,7 @@ class Project:
             catalog: gives the catalog; with `schemas`, held against the tables that views of `only` read.
             who: who is named in the event log.
             start: gives a Spark that is somebody else's, in place of one that is started as declared.
+            own: starts one, in place of how it is done by default.
             progress: is told what happens.
             machine: the clock by which files are dated.
             shared: makes the clock of the maps.
@@ -95,6 +97,7 @@ class Project:
         self._load = catalog
         self._who = who
         self._start = start
+        self._own = own
         self.progress = progress
         self._machine = machine
         self._shared = shared
@@ -578,7 +581,7 @@ class Project:
 
         with self._opening:
             if self._engine is None:
-                begin = self._start or start
+                begin = self._start or self._own or start
                 self._engine = Engine(catalog.project.spark, lambda declared: self._started(begin, declared))
             return self._engine
 

@@ -22,6 +22,13 @@ def range_options(command: Command) -> Command:
     return command
 
 
+own_spark_option = click.option(
+    "--own-spark",
+    is_flag=True,
+    help="Start a Spark of this command's own, whatever `mv-assets dev` keeps warm.",
+)
+
+
 def asked(
     bucket: str | None, first: str | None, last: str | None, *, extend: bool, views: Sequence[str] = ("",)
 ) -> str | tuple[str, str] | None:

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from mv_assets.cli.bars import Bars
+from mv_assets.cli.warm_spark import SparkOfHome
 from mv_assets.clock import clock
 from mv_assets.config.home import home
 from mv_assets.demo import Demo, lying_here
@@ -62,13 +63,18 @@ class Session:
         """The tables and views that the file declares."""
         return self._loaded(self.project_file, **how)
 
+    @cached_property
+    def spark(self) -> SparkOfHome:
+        return SparkOfHome(self.home, lambda line: click.echo(line, err=True))
+
     @contextmanager
-    def project(self, command: str, *, bars: bool = False) -> Iterator[Project]:
+    def project(self, command: str, *, bars: bool = False, own_spark: bool = False) -> Iterator[Project]:
         """The project for one command, with `bars` for its progress on a terminal; Spark stops at its end."""
         logging.getLogger().addFilter(_not_of_py4j)
         with Bars() if bars else nullcontext(NO_PROGRESS) as progress:
             who = f"{user()} with mv-assets {command}"
-            opened = Project(partial(self._loaded, self.project_file), who=who, progress=progress)
+            own = None if own_spark else self.spark.start
+            opened = Project(partial(self._loaded, self.project_file), who=who, own=own, progress=progress)
             try:
                 yield opened
             finally:

@@ -34,6 +34,8 @@ from mv_assets.config.values import StateUrl, Text
 _SQLITE = "sqlite:///"
 # Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
 ACCEPTED = "MV_ASSETS_PROJECT_ACCEPTED"
+# Seconds between the looks at a table.
+INTERVAL = "MV_ASSETS_SENSOR_INTERVAL"
 # Where passwords and tokens stand.
 _SECRET = frozenset({"state", "spark", "storage", "storage_options", "catalog"})
 # They let the rest of a view be looked through for further mistakes; every grain but weeks fits a month.

@@ -23,6 +23,7 @@ from mv_assets.config import (
 )
 from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
+from mv_assets.config.file import INTERVAL
 from mv_assets.defs.assets import view_asset
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
@@ -37,7 +38,6 @@ from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 
 INTERVAL_S = 10
-_INTERVAL = "MV_ASSETS_SENSOR_INTERVAL"
 
 
 def interval_seconds_of(variables: Mapping[str, str]) -> int:
@@ -47,7 +47,7 @@ def interval_seconds_of(variables: Mapping[str, str]) -> int:
         SettingRefused: it says something else.
 
     """
-    given = variables.get(_INTERVAL)
+    given = variables.get(INTERVAL)
     if not given:
         return INTERVAL_S
     try:
@@ -56,7 +56,7 @@ def interval_seconds_of(variables: Mapping[str, str]) -> int:
         found = 0
     if found < 1:
         instead = f"write {INTERVAL_S}, or unset it"
-        raise SettingRefused(_INTERVAL, given, "which is no whole number of seconds above 0", instead)
+        raise SettingRefused(INTERVAL, given, "which is no whole number of seconds above 0", instead)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mv_assets.errors import MvError
 from mv_assets.observe.observation import Observation, Observed, Unchanged
@@ -16,11 +16,13 @@ from mv_assets.run.attempt import OpenAttempt
 from mv_assets.run.errors import EngineLost
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.result import Result, not_reached
-from mv_assets.run.staging import Staging
 from mv_assets.spark.errors import EngineUnavailable, OutOfSpace
 from mv_assets.state.model import Doing, Outcome
 from mv_assets.state.rules import Due
 from mv_assets.views.view import View
+
+if TYPE_CHECKING:
+    from mv_assets.run.staging import Staging
 
 
 def carry_out(
@@ -127,6 +129,8 @@ class Execution:
     def _do(self, observation: Observation, looks: SecondLooks, version: int, work: Work) -> list[Result]:
         if work.operation is Due.REVERT:
             return self._revert(observation, looks, work)
+        from mv_assets.run.staging import Staging  # noqa: PLC0415 - pyspark, where there is something to do
+
         staging = self._held.enter_context(Staging(self._project, observation, looks, version, work))
         try:
             staging.stage()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mv_assets.observe.inputs import ViewInputs
 from mv_assets.observe.maps import Maps, StoredMaps
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.observe.watch import Watch
 from mv_assets.progress import NO_PROGRESS, Progress
-from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.spark.session import Engine
 from mv_assets.state.leases import Leases
@@ -21,6 +21,9 @@ from mv_assets.state.troubles import Troubles
 from mv_assets.tables.listing import Table
 from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import Catalog
+
+if TYPE_CHECKING:
+    from mv_assets.run.sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class OpenProject:
 
     @property
     def sources(self) -> Sources:
+        from mv_assets.run.sources import Sources  # noqa: PLC0415 - pyspark, where there is something to do
+
         return Sources(self.catalog, self.tables, self.store, self.warehouse)
 
     def watch(self, progress: Progress = NO_PROGRESS, *, maps: Maps | None = None) -> Watch:

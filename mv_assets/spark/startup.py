@@ -153,8 +153,8 @@ def _leave_dead() -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
-def attached(remote: str, patience_s: float = 0) -> SparkSession:
-    """A session on a Connect server, which is given some time to come up.
+def attached(remote: str, patience_s: float = 0, answers_within_s: float | None = None) -> SparkSession:
+    """A session on a Connect server, which is given some time to come up, and some to answer if it is near.
 
     Raises:
         EngineUnavailable: nobody listens there. Spark's own client would try for minutes.
@@ -178,7 +178,20 @@ def attached(remote: str, patience_s: float = 0) -> SparkSession:
     if host in LOCAL:
         # What just answered gRPC would ask a proxy for.
         os.environ.update(direct(os.environ))
+    if answers_within_s is not None:
+        _greet(host, port, answers_within_s)
     return SparkSession.builder.remote(remote).getOrCreate()
+
+
+def _greet(host: str, port: int, within_s: float) -> None:
+    """See that a server does more than to listen: one that was stopped would be waited for without end."""
+    import grpc  # type: ignore[import-untyped] # noqa: PLC0415 - as above
+
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(within_s)
+        except grpc.FutureTimeoutError:
+            raise EngineUnavailable(f"it does not answer at {host}:{port}") from None
 
 
 def _logging() -> str:

@@ -84,11 +84,15 @@ class DagsterProcesses:
 
     def stop(self) -> None:
         """End it as Ctrl-C does, and whatever is left after that."""
+        self.interrupt()
+        self.kill()
+
+    def interrupt(self) -> None:
+        """Ask the first of its processes to end, and wait for that."""
         if self.running and self._process is not None:
             self._process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_STOPPED_WITHIN_S)
-        self.kill()
 
     def kill(self) -> None:
         """Kill all of it at once, runs too, as a machine that loses its power."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +27,7 @@ class Questions:
     project: Project
     freshness: str
     max_staleness: timedelta | None
+    again: Callable[[Callable[[], tuple[Answer, Rows]]], tuple[Answer, Rows]]
 
     @property
     def catalog(self) -> Catalog:
@@ -68,9 +69,12 @@ class Questions:
             out.print(line)
 
     def _answered(self, text: str) -> tuple[Answer, Rows]:
-        with _working():
+        def asked() -> tuple[Answer, Rows]:
             answer = self.project.query(text, freshness=self.freshness, max_staleness=self.max_staleness)
             return answer, Rows(answer.frame)
+
+        with _working():
+            return self.again(asked)
 
 
 @contextmanager

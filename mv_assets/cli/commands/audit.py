@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mv_assets.cli.options import own_spark_option
 from mv_assets.cli.session import Session, finish
 
 
@@ -16,9 +17,12 @@ from mv_assets.cli.session import Session, finish
     help="How many buckets: the newest, and others by chance.  [default: 10]",
 )
 @click.option("--all", "whole", is_flag=True, help="Every bucket.")
+@own_spark_option
 @click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
 @click.pass_context
-def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_json: bool) -> None:
+def audit(
+    ctx: click.Context, view: str, sample: int | None, *, whole: bool, own_spark: bool, as_json: bool
+) -> None:
     """Compute buckets once more and compare them with what is stored.
 
     A bucket that differs, or whose files are missing or damaged, is marked STALE: the next refresh mends it.
@@ -26,6 +30,6 @@ def audit(ctx: click.Context, view: str, sample: int | None, *, whole: bool, as_
     session: Session = ctx.obj
     if whole and sample is not None:
         raise click.UsageError("give either --sample or --all")
-    with session.project("audit", bars=True) as project:
-        found = project.audit(view, sample=None if whole else sample or 10)
+    with session.project("audit", bars=True, own_spark=own_spark) as project:
+        found = session.spark.again(lambda: project.audit(view, sample=None if whole else sample or 10))
     finish(ctx, found, as_json=as_json)

@@ -21,10 +21,14 @@ from mv_assets.cli.dev.ports import LOOPBACK, free_port
 from mv_assets.cli.dev.spark import WarmSpark, spark_server
 from mv_assets.cli.dev.supervisor import Signals, Supervisor, feeding
 from mv_assets.cli.session import Session
-from mv_assets.config.file import ACCEPTED
+from mv_assets.cli.warm_spark import told
+from mv_assets.config.file import ACCEPTED, INTERVAL
 from mv_assets.demo import Demo
 from mv_assets.spark.proxies import direct
 from mv_assets.spark.startup import REMOTE, is_local
+
+# Dagster comes to its sensors every five seconds, and to one of five seconds now and then only every ten.
+_INTERVAL_S = "2"
 
 
 @click.command(epilog="Example: mv-assets dev")
@@ -69,6 +73,7 @@ def dev(ctx: click.Context, port: int) -> None:
             server = spark_server(edits.spark, spark_port, environment, logs, keep)
             warm = WarmSpark(server, spark_port, out.print)
             environment[REMOTE] = warm.address
+            stopped.enter_context(told(session.home, warm.address, edits.spark))
         ui_port = _ui_port(port, out)
         child = dagster.dagster_dev(ui_port, environment, logs, keep)
         served = Kept(
@@ -98,6 +103,7 @@ def _environment(session: Session, file: Path) -> dict[str, str]:
         "MV_ASSETS_HOME": str(session.home),
         "MV_ASSETS_PROJECT": str(file.absolute()),
         "DAGSTER_HOME": str(ours),
+        INTERVAL: given.get(INTERVAL) or _INTERVAL_S,
         "PATH": os.pathsep.join([str(here), given.get("PATH", os.defpath)]),
     }
 

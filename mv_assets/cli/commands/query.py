@@ -11,6 +11,7 @@ import click
 from mv_assets.cli.answers.formats import FORMATS
 from mv_assets.cli.answers.prompt import Prompt
 from mv_assets.cli.answers.questions import Questions
+from mv_assets.cli.options import own_spark_option
 from mv_assets.cli.session import Session, finish
 from mv_assets.config.values import duration_of
 from mv_assets.query.route.eligibility import Freshness
@@ -75,6 +76,7 @@ Examples:
 )
 @click.option("--explain", "explained", is_flag=True, help="No rows: what they would come from, and why.")
 @click.option("--advise", "advised", is_flag=True, help="No rows: which view would answer it.")
+@own_spark_option
 @click.option("--json", "as_json", is_flag=True, help="For programs: columns, rows and what served them.")
 @click.pass_context
 def query(
@@ -88,6 +90,7 @@ def query(
     *,
     explained: bool,
     advised: bool,
+    own_spark: bool,
     as_json: bool,
 ) -> None:
     """Answer a SELECT over the project's tables and views; `-` reads it from stdin.
@@ -99,8 +102,8 @@ def query(
     text = _text(sql, file)
     if text is None and (form or output or explained or advised or as_json):
         raise click.UsageError("there is no query; give it as an argument, with --file, or as - on stdin")
-    with session.project("query") as project:
-        questions = Questions(project, freshness, max_staleness)
+    with session.project("query", own_spark=own_spark) as project:
+        questions = Questions(project, freshness, max_staleness, session.spark.again)
         if text is None:
             Prompt(questions, session.home).run()
         elif advised:

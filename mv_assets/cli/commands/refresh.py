@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mv_assets.cli.options import asked, range_options
+from mv_assets.cli.options import asked, own_spark_option, range_options
 from mv_assets.cli.session import Session, finish
 
 
@@ -15,6 +15,7 @@ from mv_assets.cli.session import Session, finish
 @click.option(
     "--max-bytes", type=click.IntRange(min=0), metavar="N", help="Read no more than N bytes of base tables."
 )
+@own_spark_option
 @click.option("--json", "as_json", is_flag=True, help="For programs, with every bucket.")
 @click.pass_context
 def refresh(
@@ -27,11 +28,12 @@ def refresh(
     *,
     extend: bool,
     force: bool,
+    own_spark: bool,
     as_json: bool,
 ) -> None:
     """Compute what is missing or STALE: of all views, or of some and those they are based on."""
     session: Session = ctx.obj
     buckets = asked(bucket, first, last, extend=extend, views=views)
-    with session.project("refresh", bars=True) as project:
+    with session.project("refresh", bars=True, own_spark=own_spark) as project:
         found = project.refresh(*views, buckets=buckets, force=force, extend=extend, max_bytes=max_bytes)
     finish(ctx, found, as_json=as_json)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mv_assets.cli.dev.home import writing
 from mv_assets.cli.errors import HomeInUse
+from mv_assets.cli.warm_spark import LOCK
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ def locked(home: Path) -> Iterator[Lock]:
         HomeUnwritable: it can't be made.
 
     """
-    path = home / "dev.lock"
+    path = home / LOCK
     with writing(home):
         home.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

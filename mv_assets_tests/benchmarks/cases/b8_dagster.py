@@ -1,4 +1,4 @@
-"""B8, real Dagster processes: from a file's arrival to a VALID bucket, and a backfill against `refresh`."""
+"""B8, real Dagster processes: a backfill against `refresh`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
@@ -32,7 +30,7 @@ from mv_assets_tests.e2e.processes import DagsterProcesses
 from mv_assets_tests.support.engines import connect_server
 
 _SF = os.environ.get("SF", "1")
-_VIEW, _MONTHS, _ROUNDS, _INTERVAL_S = "pricing", 84, 5, 10
+VIEW, _MONTHS, _ROUNDS = "pricing", 84, 5
 _FIRST, _LAST = "1992-01-01", "1998-12-01"
 _SQL = """
 SELECT l_shipdate, l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty,
@@ -56,11 +54,11 @@ class _Site:
     rests: list[float] = field(default_factory=list)
 
     def states(self) -> list[State]:
-        snapshot = self.store.snapshot(_VIEW)
+        snapshot = self.store.snapshot(VIEW)
         return [effective_state(row, snapshot.header) for row in snapshot.rows.values()]
 
     def drop(self) -> None:
-        PartitionManager(self.store, clock=clock).drop(_VIEW)
+        PartitionManager(self.store, clock=clock).drop(VIEW)
 
     def refresh(self) -> None:
         command = [str(Path(sys.executable).parent / "mv-assets"), "refresh"]
@@ -68,7 +66,7 @@ class _Site:
 
     def backfill(self) -> None:
         """One ranged run, from its launch until all its buckets are VALID."""
-        self.run = self.dagster.materialize(_VIEW, _FIRST, _LAST)
+        self.run = self.dagster.materialize(VIEW, _FIRST, _LAST)
         _until(lambda: self.states() == [State.VALID] * _MONTHS)
 
     def end(self) -> None:
@@ -85,7 +83,7 @@ def run() -> Sequence[Figure]:
     with _site() as site:
         site.refresh()
         assert len(site.states()) == _MONTHS
-        return [*_backfills(site), *_arrivals(site)]
+        return list(_backfills(site))
 
 
 def _backfills(site: _Site) -> Iterator[Figure]:
@@ -107,34 +105,6 @@ def _backfills(site: _Site) -> Iterator[Figure]:
     yield Figure("B8", "after that, until the run has told of all its buckets", rest, "s", None)
 
 
-def _arrivals(site: _Site) -> Iterator[Figure]:
-    """Files that land while the sensor runs, at any moment between two of its ticks."""
-    site.dagster.start_sensor("watch_lineitem")
-    march = (pc.field("l_shipdate") >= date(1995, 3, 1)) & (pc.field("l_shipdate") < date(1995, 4, 1))
-    few = _some(site.folder / "lineitem").filter(march)
-    took = []
-    for number in range(_ROUNDS):
-        _until(lambda: set(site.states()) == {State.VALID} and not site.dagster.unfinished())
-        time.sleep(1 + 1.7 * number)
-        before = site.store.summary(_VIEW).header.version
-        draft = site.folder / "lineitem" / f".late-{number}.parquet"
-        pq.write_table(few, draft)
-        draft.rename(draft.with_name(draft.name[1:]))
-        begin = time.perf_counter()
-        _until(partial(_is_done, site, before))
-        took.append(time.perf_counter() - begin)
-    target = _INTERVAL_S + 10.0
-    detail = f"median of {_ROUNDS}; the longest {max(took):.1f} s; sensor every {_INTERVAL_S} s"
-    yield Figure("B8", "file landed -> its bucket VALID", statistics.median(took), "s", target, detail)
-    yield Figure("B8", "the same, the longest", max(took), "s", target, detail)
-
-
-def _is_done(site: _Site, before: int) -> bool:
-    snapshot = site.store.snapshot(_VIEW)
-    fresh = [row for row in snapshot.rows.values() if row.content is not None and row.content > before]
-    return bool(fresh) and set(site.states()) == {State.VALID}
-
-
 def _until(condition: Callable[[], bool], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -148,13 +118,12 @@ def _site() -> Iterator[_Site]:
     folder = Path(tempfile.mkdtemp())
     store = Store(f"sqlite:///{folder}/state.db")
     try:
-        _write(folder)
+        write_project(folder)
         with connect_server(_WARM) as spark:
             settings = {
                 "MV_ASSETS_PROJECT": str(folder / "project.yaml"),
                 "MV_ASSETS_HOME": str(folder / "home"),
                 "MV_ASSETS_SPARK_REMOTE": spark,
-                "MV_ASSETS_SENSOR_INTERVAL": str(_INTERVAL_S),
             }
             processes = DagsterProcesses(folder / "dagster", settings)
             processes.start()
@@ -170,23 +139,23 @@ def _site() -> Iterator[_Site]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _some(data: Path) -> pa.Table:
-    return pq.ParquetFile(data / "lineitem.parquet").read_row_group(0)
+def some_rows(folder: Path) -> pa.Table:
+    return pq.ParquetFile(folder / "lineitem" / "lineitem.parquet").read_row_group(0)
 
 
-def _write(folder: Path) -> None:
+def write_project(folder: Path) -> None:
     data = folder / "lineitem"
     data.mkdir()
     tool = Path(sys.executable).parent / "tpchgen-cli"
     command = [str(tool), "parquet", "-s", _SF, "--tables=lineitem", f"--output-dir={data}"]
     subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own environment's tool
     # The data ends on the first of its last month; with this it is complete.
-    last = _some(data).slice(0, 1)
+    last = some_rows(folder).slice(0, 1)
     at = last.schema.get_field_index("l_shipdate")
     end = pa.array([date(1998, 12, 31)], last.schema.field(at).type)
     pq.write_table(last.set_column(at, last.schema.field(at), end), data / "end.parquet")
     view = {
-        "name": _VIEW,
+        "name": VIEW,
         "base": "lineitem",
         "sql": _SQL,
         "time_column": "l_shipdate",

@@ -11,7 +11,8 @@ from contextlib import suppress
 from mv_assets_tests.support.dev import Dev
 
 _SIGNS: Mapping[str, Callable[[str], bool]] = {
-    "run": lambda name: "multiprocessing.spawn" in name,
+    # And the process that it was forked from, whose command it has.
+    "run": lambda name: "mv_assets.launcher.process" in name or "multiprocessing.spawn" in name,
     "code server": lambda name: " -m dagster api grpc " in name,
     "code proxy": lambda name: " -m dagster code-server start " in name,
     "webserver": lambda name: " -m dagster_webserver " in name,

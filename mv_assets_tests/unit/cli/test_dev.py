@@ -199,6 +199,17 @@ def test_dagster_is_asked_without_the_proxy_that_the_shell_names(
     assert (found["no_proxy"], found["http_proxy"]) == ("a.com,127.0.0.1,localhost", NOBODY)
 
 
+@pytest.mark.parametrize(("given", "seconds"), [(None, "2"), ("", "2"), ("60", "60")])
+def test_sensors_look_as_often_as_dagster_lets_them_unless_somebody_says_how_often(
+    given: str | None, seconds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MV_ASSETS_HOME", str(tmp_path))
+    monkeypatch.delenv("MV_ASSETS_SENSOR_INTERVAL", raising=False)
+    if given is not None:
+        monkeypatch.setenv("MV_ASSETS_SENSOR_INTERVAL", given)
+    assert _environment(Session(None), tmp_path / "project.yaml")["MV_ASSETS_SENSOR_INTERVAL"] == seconds
+
+
 def test_a_dagster_whose_code_is_lost_before_it_is_up_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ COMMANDS = {
     "project check": ENGINES,
     "plan": ENGINES,
     "explain daily 2024-01-01": ENGINES,
+    "refresh": ENGINES,
     "gc --dry-run": ENGINES,
     "gc": ENGINES,
     "publish": ENGINES,

@@ -1,0 +1,156 @@
+"""What `dagster.yaml` names: Dagster's default launcher, but that runs of some modules are forked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Self
+
+import dagster as dg
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from dagster._core.origin import JobPythonOrigin
+from dagster._core.run_coordinator import QueuedRunCoordinator
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import ConfigurableClassData, serialize_value
+
+from mv_assets.launcher.warm import Line, Unforked, WarmProcess, started
+
+_OURS = ("mv_assets.definitions",)
+# Where the process of a run is; Dagster does not show tags of that name.
+_PROCESS = ".dagster/mv_assets_process"
+_HERE = ("localhost", "127.0.0.1")
+_log = logging.getLogger("mv_assets.launcher")
+
+
+class WarmRunLauncher(dg.DefaultRunLauncher):
+    """Forks runs of `modules` whose code is served on this machine; all others are the default's."""
+
+    def __init__(
+        self, inst_data: ConfigurableClassData | None = None, modules: tuple[str, ...] = _OURS
+    ) -> None:
+        super().__init__(inst_data)
+        self._modules = modules
+        self._warm: dict[str, WarmProcess] = {}
+        self._lines: dict[str, Line] = {}
+        self._lock = Lock()
+
+    @classmethod
+    def config_type(cls) -> Any:
+        return {"modules": dg.Field([str], is_required=False, default_value=list(_OURS))}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> Self:
+        return cls(inst_data, tuple(config_value["modules"]))
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        run, origin = context.dagster_run, context.job_code_origin
+        if origin is None or not self._is_ours(origin):
+            super().launch_run(context)
+            return
+        try:
+            line = self._forked(context, origin)
+        except Unforked as error:
+            what = f"{error}; this run gets a process that imports all anew"
+            _log.warning("run %s: %s", run.run_id, what)
+            self._instance.report_engine_event(what, run, cls=type(self))
+            super().launch_run(context)
+            return
+        try:
+            where = {"host": socket.gethostname(), "pid": line.pid, "started": started(line.pid)}
+            # Before it begins: whoever wants to end it looks here.
+            self._instance.add_run_tags(run.run_id, {_PROCESS: json.dumps(where)})
+            line.begin(serialize_value(ExecuteRunArgs(origin, run.run_id, self._instance.get_ref())))
+        except BaseException:
+            line.close()
+            raise
+        self._run_ids.add(run.run_id)
+
+    def _is_ours(self, origin: JobPythonOrigin) -> bool:
+        repository = origin.repository_origin
+        return (
+            # Then it is the daemon that launches: a command would end, and its runs with it.
+            isinstance(self._instance.run_coordinator, QueuedRunCoordinator)
+            and isinstance(repository.code_pointer, ModuleCodePointer)
+            and repository.code_pointer.module in self._modules
+            and repository.container_image is None
+            and repository.executable_path == sys.executable
+        )
+
+    def _forked(self, context: LaunchRunContext, origin: JobPythonOrigin) -> Line:
+        run = context.dagster_run
+        server = _server(context)
+        with self._lock:
+            self._forget_ended()
+            repository = serialize_value(origin.repository_origin)
+            kept = self._warm.setdefault(repository, WarmProcess(repository))
+            line = self._lines[run.run_id] = kept.forked(server, self._instance.get_ref())
+        return line
+
+    def _forget_ended(self) -> None:
+        for run_id in [run_id for run_id, line in self._lines.items() if not line.is_alive()]:
+            self._lines.pop(run_id).close()
+
+    def terminate(self, run_id: str) -> bool:
+        run = self._instance.get_run_by_id(run_id)
+        if run is None or run.is_finished or _PROCESS not in run.tags:
+            return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
+        self._instance.report_run_canceling(run)
+        where = json.loads(run.tags[_PROCESS])
+        if where["host"] != socket.gethostname():
+            self._instance.report_engine_event(f"its process is on {where['host']}", run, cls=type(self))
+            return False
+        if started(where["pid"]) != where["started"]:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(where["pid"], signal.SIGTERM)
+            return True
+        return False
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        if _PROCESS not in run.tags:
+            # The code server that has its process watches it.
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        line = self._lines.get(run.run_id)
+        if line is not None and line.is_alive():
+            return CheckRunHealthResult(WorkerStatus.RUNNING)
+        # Where the line is that of an earlier daemon, the run has ended with that.
+        where = json.loads(run.tags[_PROCESS])
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process {where['pid']} has ended")
+
+    def dispose(self) -> None:
+        with self._lock:
+            for kept in self._warm.values():
+                kept.close()
+            for line in self._lines.values():
+                line.close()
+            self._lines.clear()
+        super().dispose()
+
+
+def _server(context: LaunchRunContext) -> str:
+    """Names the code that is loaded; it is another one each time that Dagster loads it anew.
+
+    Raises:
+        Unforked: the code is served elsewhere.
+
+    """
+    origin, workspace = context.dagster_run.remote_job_origin, context.workspace
+    if origin is None or workspace is None:
+        raise Unforked("it is not known where its code is served")
+    location: Any = workspace.get_code_location(origin.repository_origin.code_location_origin.location_name)
+    client = location.client
+    if not client.socket and client.host not in _HERE:
+        raise Unforked(f"its code is served at {client.host}")
+    return str(client.get_server_id())
