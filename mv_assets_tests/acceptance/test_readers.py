@@ -351,6 +351,21 @@ def test_139_a_stale_bucket_keeps_its_published_rows_and_is_said_to_be_stale(
     assert made.reader.summary()["mv-assets.stale"] == "1"
 
 
+def test_139_of_the_buckets_only_the_parts_that_changed_are_written(
+    published_lake: PublishedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.publish.contents._PART", 2)
+    made = filled(published_lake, *range(5))
+    made.published()
+    before = set(made.reader.files("v__buckets"))
+    made.manager.force(made.catalog.view("v").declaration, [3 * DAY], "it looks odd")
+    made.published()
+    made.check_published()
+    after = set(made.reader.files("v__buckets"))
+    assert len(before) == len(after) == 3
+    assert len(after - before) == 1
+
+
 def test_140_what_somebody_else_wrote_is_said_and_published_over(published_lake: PublishedLakes) -> None:
     made = filled(published_lake)
     made.published()
