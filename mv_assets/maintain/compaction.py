@@ -27,6 +27,7 @@ from mv_assets.state.model import (
     PartitionRow,
     Snapshot,
     StoredRow,
+    StoredRows,
 )
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
@@ -55,8 +56,12 @@ class Holding:
     @property
     def mostly_dead(self) -> bool:
         # A bucket's bytes are rounded down: only rows tell for sure that something is dead at all.
-        some = sum(row.rows for row in self.rows) < sum(file.rows for file in self.files)
-        return some and 2 * self.live_bytes < self.bytes
+        return self.has_others and 2 * self.live_bytes < self.bytes
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the files hold rows of other buckets too."""
+        return sum(row.rows for row in self.rows) < sum(file.rows for file in self.files)
 
     @property
     def small(self) -> bool:
@@ -92,7 +97,7 @@ class Holding:
         """Whether a file has rows of other buckets; each may, where some do and it was not noted which."""
         if file.buckets is not None:
             return len(self._live(file)) < len(file.buckets)
-        return sum(row.rows for row in self.rows) < sum(each.rows for each in self.files)
+        return self.has_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +217,23 @@ class Compactor:
                 named.setdefault(row.generation, []).append(row)
         files = self.store.files(view, named)
         return [Holding(name, files.get(name, ()), tuple(found)) for name, found in named.items()]
+
+    def current(self, view: str, rows: StoredRows) -> tuple[list[DataFile], list[Holding]]:
+        """The files with current rows of a map and no others, and the holdings that have others too."""
+        places: dict[str, list[int]] = {}
+        for at, (generation, current) in enumerate(zip(rows.generation, rows.current, strict=True)):
+            if current and generation is not None:
+                places.setdefault(generation, []).append(at)
+        whole, others = list[DataFile](), list[Holding]()
+        for generation, files in self.store.files(view, places).items():
+            there = places[generation]
+            if sum(rows.rows[at] for at in there) == sum(file.rows for file in files):
+                whole += [file for file in files if file.rows]
+            else:
+                holding = Holding(generation, files, tuple(map(rows.row, there)))
+                whole += holding.whole_files()
+                others.append(holding)
+        return whole, others
 
     def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mv_assets.buckets import iso
-from mv_assets.maintain.compaction import Holding
 from mv_assets.publish.errors import Unaccounted
 from mv_assets.state.health import OTHER_DEFINITION
-from mv_assets.state.model import DataFile, Header, State, StoredRow
+from mv_assets.state.model import DataFile, Header, State, StoredRows
 
 # Keys of a snapshot's summary, of a commit, and of a table's properties.
 VIEW = "mv-assets.view"
 VERSION = "mv-assets.version"
 AT = "mv-assets.at"
 _TIME = pa.timestamp("us", "UTC")
+# So many buckets are in a file of their table; of a version only the parts that changed are written.
+_PART = 1_000
 BUCKETS = pa.schema(
     [
         pa.field("start", _TIME),
@@ -39,7 +39,7 @@ class Contents:
     """A map at one version, as others see it: files that hold exactly its current rows, and its buckets."""
 
     header: Header
-    rows: Sequence[StoredRow]
+    rows: StoredRows
     files: tuple[DataFile, ...]
 
     @property
@@ -57,68 +57,73 @@ class Contents:
             VERSION: str(self.header.version),
             "mv-assets.watermark": iso(self.header.watermark),
             "mv-assets.definition": self.header.definition,
-            "mv-assets.stale": str(self._columns["state"].count(State.STALE.value)),
+            "mv-assets.stale": str(self._states.count(State.STALE.value)),
             AT: str(at),
         }
 
-    def buckets(self) -> pa.Table:
-        """Every bucket with a row in the map."""
+    def parts(self) -> dict[str, slice]:
+        """All buckets with a row, so many at a time, by a name that another content does not have.
+
+        A row that changes gets another token: most parts of two versions are the same.
+        """
+        rows = self.rows
+        slices = [slice(at, at + _PART) for at in range(0, max(1, len(rows.bucket)), _PART)]
+        told = ((rows.bucket[at], rows.token[at], rows.refreshed_at[at]) for at in slices)
+        return {_named(self.header.definition, *each): at for each, at in zip(told, slices, strict=True)}
+
+    def buckets(self, part: slice) -> pa.Table:
+        """What is said of a part of the buckets."""
+        rows, states = self.rows.part(part), self._states[part]
         columns = [
-            _times(values)
-            if BUCKETS.field(name).type == _TIME
-            else pa.array(values, BUCKETS.field(name).type)
-            for name, values in self._columns.items()
+            _times(rows.bucket),
+            _times(list(map(self.header.buckets.next, rows.bucket))),
+            pa.array(states, pa.string()),
+            pa.array(_shown(rows), pa.int64()),
+            _times(rows.refreshed_at),
+            pa.array(map(_reason, rows.reason, states), pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)
 
     def digest(self) -> str:
-        """Names all of it but the version: what is equal need not be published again."""
+        """Names all of it but the version: what is equal need not be published again.
+
+        A row that changes gets a token above all others, so their sum grows with whatever is said of buckets.
+        """
         header, files = self.header, sorted(file.path for file in self.files)
-        told = (header.definition, header.watermark, files, self._columns)
-        return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        rows = len(self.rows.token), sum(self.rows.token)
+        return _named(header.definition, header.watermark, files, rows)
 
     @cached_property
-    def _columns(self) -> dict[str, list[Any]]:
-        """What is said of the buckets: made once, as there may be very many of them."""
-        rows, following = self.rows, self.header.buckets.next
-        # The state that counts: data of another definition is STALE without being marked.
-        usual = (None, self.header.definition)
-        states = [row.state if row.definition in usual else State.STALE for row in rows]
-        starts = [row.bucket for row in rows]
-        return {
-            "start": starts,
-            "end": [following(start) for start in starts],
-            "state": [state.value for state in states],
-            "rows": [shown(row, self.header) for row in rows],
-            "refreshed_at": [row.refreshed_at for row in rows],
-            "reason": [
-                row.reason or OTHER_DEFINITION if state is State.STALE else None
-                for row, state in zip(rows, states, strict=True)
-            ],
-        }
+    def _states(self) -> list[str]:
+        """The states that count: data of another definition is STALE without being marked."""
+        found = zip(self.rows.state, self.rows.current, strict=True)
+        return [State.STALE.value if current == 0 else state for state, current in found]
 
 
-def contents(header: Header, rows: Sequence[StoredRow], holdings: Iterable[Holding]) -> Contents:
+def contents(header: Header, rows: StoredRows, files: Sequence[DataFile]) -> Contents:
     """What is to be published of a map whose current rows share no file with others.
 
     Raises:
         Unaccounted: the files hold other rows than the map says; nobody is shown those.
 
     """
-    files = tuple(file for holding in holdings for file in holding.whole_files())
-    held, wanted = sum(file.rows for file in files), sum(shown(row, header) for row in rows)
+    held, wanted = sum(file.rows for file in files), sum(_shown(rows))
     if held != wanted:
         raise Unaccounted(header.view, held, wanted)
-    return Contents(header, rows, files)
+    return Contents(header, rows, tuple(files))
 
 
-def is_current(row: StoredRow, header: Header) -> bool:
-    """Whether a bucket's rows are shown: STALE ones are, those of another definition are not."""
-    return row.definition == header.definition
+def _named(*told: object) -> str:
+    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
 
 
-def shown(row: StoredRow, header: Header) -> int:
-    return row.rows if is_current(row, header) else 0
+def _shown(rows: StoredRows) -> list[int]:
+    """How many of each bucket's rows are shown: STALE ones are, those of another definition are not."""
+    return [number if current else 0 for number, current in zip(rows.rows, rows.current, strict=True)]
+
+
+def _reason(reason: str | None, state: str) -> str | None:
+    return reason or OTHER_DEFINITION if state == State.STALE else None
 
 
 def _times(milliseconds: Sequence[int | None]) -> pa.Array:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from mv_assets.errors import MvError
 from mv_assets.maintain.compaction import Compactor, Holding
-from mv_assets.publish.contents import Contents, contents, is_current
+from mv_assets.publish.contents import Contents, contents
 from mv_assets.publish.errors import Lost, NotPublished, StillCopying
 from mv_assets.publish.open import name_of, open_target
 from mv_assets.publish.target import Shown, Target, is_newer
@@ -17,7 +17,7 @@ from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.errors import Fenced, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Doing, Header, Publication, StoredRow
+from mv_assets.state.model import Doing, Header, Publication, StoredRows
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
@@ -192,7 +192,7 @@ class Publisher:
     def _publish_once(
         self,
         header: Header,
-        rows: Sequence[StoredRow],
+        rows: StoredRows,
         target: Target,
         *,
         look: bool,
@@ -200,12 +200,12 @@ class Publisher:
     ) -> PublishedView | None:
         """Show the map as it was read; None if something had to be copied, and it is another one now."""
         name, publications = header.view, Publications(self.store)
-        holdings = self._compactor().holdings(name, (row for row in rows if is_current(row, header)))
-        mixed = [found for each in holdings if (found := each.mixed()).files]
+        files, others = self._compactor().current(name, rows)
+        mixed = [found for each in others if (found := each.mixed()).files]
         if mixed:
             self._separate(header, mixed, enough)
             return None
-        wanted = contents(header, rows, holdings)
+        wanted = contents(header, rows, files)
         known, digest = publications.retain(name, target.name, header.version), wanted.digest()
         if known.digest == digest and not look:
             seen = replace(known, seen=header.version)

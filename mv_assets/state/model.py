@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
@@ -423,18 +424,49 @@ class Trouble:
 
 
 class StoredRow(NamedTuple):
-    """As much of a bucket's row as tells what is stored of it: reading a whole map of these is cheap."""
+    """As much of a bucket's row as tells what is stored of it."""
 
     bucket: int
-    state: State
+    # A `State`, by its value.
+    state: str
     generation: str | None
     rows: int
     bytes: int
     refreshed_at: int | None
     reason: str | None
-    # That of its data; None without any.
-    definition: str | None
     token: int
+    # Whether its data is of the header's definition, 0 or 1 in some databases; None without any.
+    current: bool | int | None
+
+
+class StoredRows(NamedTuple):
+    """Those of a map in the order of buckets, by column: of very many rows that takes a fraction."""
+
+    bucket: list[int]
+    state: list[str]
+    generation: list[str | None]
+    rows: list[int]
+    bytes: list[int]
+    refreshed_at: list[int | None]
+    reason: list[str | None]
+    token: list[int]
+    current: list[bool | int | None]
+
+    def row(self, at: int) -> StoredRow:
+        return StoredRow(*(column[at] for column in self))  # type: ignore[arg-type]
+
+    def part(self, places: slice) -> StoredRows:
+        return StoredRows(*(column[places] for column in self))  # type: ignore[arg-type]
+
+    def with_newer(self, newer: StoredRows) -> StoredRows:
+        """All of these, but for those that are newer."""
+        found = StoredRows(*map(list, self))  # type: ignore[arg-type]
+        for row in zip(*newer, strict=True):
+            at = bisect_left(found.bucket, row[0])
+            there = found.bucket[at : at + 1] == [row[0]]
+            for column, value in zip(found, row, strict=True):
+                column[at : at + there] = [value]  # type: ignore[index]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from mv_assets.publish.errors import NotPublished
 from mv_assets.state.model import _SEAL, Doing
 from mv_assets.state.publications import Publications
 from mv_assets_tests.support.lake import day, view
-from mv_assets_tests.support.published_lake import KEEP, PublishedLake, PublishedLakes, rows_of
+from mv_assets_tests.support.published_lake import KEEP, IcebergReader, PublishedLake, PublishedLakes, rows_of
 from mv_assets_tests.support.warehouse_lake import GRACE
 
 WITH_SUM = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(x) AS total FROM events GROUP BY ALL"
@@ -67,6 +67,19 @@ def test_131_after_a_commit_a_stranger_reads_exactly_the_rows_of_the_map(
     assert summary["mv-assets.watermark"] == "1970-01-04T00:00:00Z"
     assert summary["mv-assets.definition"] == made.catalog.view("v").definition
     assert summary["mv-assets.stale"] == "0"
+
+
+def test_131_polars_reads_them_too(published_lake: PublishedLakes) -> None:
+    polars: Any = pytest.importorskip("polars")
+    made = filled(published_lake)
+    made.published()
+    made.overwrite(1)
+    made.published()
+    if isinstance(made.reader, IcebergReader):
+        frame = polars.scan_iceberg(made.reader.table())
+    else:
+        frame = polars.scan_delta(str(made.folder / "warehouse" / "v"))
+    assert rows_of(frame.collect().to_arrow()) == made.check_published()
 
 
 def test_131_files_stay_where_they_are(published_lake: PublishedLakes) -> None:
@@ -349,6 +362,21 @@ def test_139_a_stale_bucket_keeps_its_published_rows_and_is_said_to_be_stale(
     assert stale["end"] == day(2, 0)
     assert stale["reason"] == "it looks odd"
     assert made.reader.summary()["mv-assets.stale"] == "1"
+
+
+def test_139_of_the_buckets_only_the_parts_that_changed_are_written(
+    published_lake: PublishedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.publish.contents._PART", 2)
+    made = filled(published_lake, *range(5))
+    made.published()
+    before = set(made.reader.files("v__buckets"))
+    made.manager.force(made.catalog.view("v").declaration, [3 * DAY], "it looks odd")
+    made.published()
+    made.check_published()
+    after = set(made.reader.files("v__buckets"))
+    assert len(before) == len(after) == 3
+    assert len(after - before) == 1
 
 
 def test_140_what_somebody_else_wrote_is_said_and_published_over(published_lake: PublishedLakes) -> None:

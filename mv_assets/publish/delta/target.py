@@ -84,7 +84,14 @@ class DeltaView:
             there = self._buckets.load()
             self._buckets.set_back()
             if there is None or (there.version or 0) < contents.version:
-                files = Files([self._bucket_file(contents, at)])
+                parts, paths = contents.parts(), self._buckets.paths()
+                kept = {path.partition("-")[0]: path for path in paths if path.partition("-")[0] in parts}
+                added = [
+                    self._bucket_file(part, contents.buckets(where), at)
+                    for part, where in parts.items()
+                    if part not in kept
+                ]
+                files = Files(added, frozenset(kept.values()))
                 self._buckets.commit(files, BUCKETS, contents.summary(at), at)
 
     def expire(self, _now: int) -> None:
@@ -119,12 +126,13 @@ class DeltaView:
         inside = f"{self.warehouse.uri(self.view)}/"
         return uri.removeprefix(inside) if self.target.folder is None else uri
 
-    def _bucket_file(self, contents: Contents, at: int) -> AddAction:
-        """A file of the table's own with all buckets."""
+    def _bucket_file(self, part: str, buckets: pa.Table, at: int) -> AddAction:
+        """A file of the table's own with a part of the buckets."""
         buffer = pa.BufferOutputStream()
-        pq.write_table(contents.buckets(), buffer)
+        pq.write_table(buckets, buffer)
         written = buffer.getvalue()
-        name = f"{contents.version}-{uuid.uuid4().hex}.parquet"
+        # Another publisher may write the same part meanwhile.
+        name = f"{part}-{uuid.uuid4().hex}.parquet"
         found, root = filesystem_at(self._buckets.uri, self._storage)
         found.create_dir(root.rstrip("/"), recursive=True)
         with found.open_output_stream(f"{root.rstrip('/')}/{name}") as out:

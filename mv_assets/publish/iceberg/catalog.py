@@ -21,7 +21,7 @@ from mv_assets.publish.errors import Lost, NotPublished
 
 _SQLITE = "sqlite:///"
 # So many manifests of one commit each become one: whoever reads the table reads all of them.
-_MANY_MANIFESTS = 24
+_MANY_MANIFESTS = 8
 _MANIFEST_BYTES = 8 << 20
 _NO_SECRETS = ("name", "type", "warehouse")
 

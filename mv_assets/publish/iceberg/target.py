@@ -84,12 +84,7 @@ class IcebergView:
                 if there.foreign is not None:
                     self._buckets.set_back()
                 return
-            change = Change(
-                columns_of(BUCKETS),
-                lambda metadata, io: [_bucket_file(metadata, io, contents)],
-                list(self._buckets.files()),
-                "start",
-            )
+            change = self._change_of_buckets(contents)
             self._buckets.commit(change, contents.summary(at), at)
 
     def expire(self, now: int) -> int | None:
@@ -146,6 +141,17 @@ class IcebergView:
             found.insert(0, metadata.schema().as_struct())
         return united(found)
 
+    def _change_of_buckets(self, contents: Contents) -> Change:
+        parts, paths = contents.parts(), self._buckets.files()
+        kept = {_part_of(path): path for path in paths if _part_of(path) in parts}
+        new = {part: places for part, places in parts.items() if part not in kept}
+
+        def written(metadata: TableMetadata, io: FileIO) -> list[DataFile]:
+            return [_bucket_file(metadata, io, part, contents.buckets(at)) for part, at in new.items()]
+
+        gone = [path for path in paths if path not in kept.values()]
+        return Change(columns_of(BUCKETS), written, gone, "start")
+
     @contextmanager
     def _speaking(self) -> Iterator[None]:
         with speaking(self.view, self.table, self.target.catalog):
@@ -156,12 +162,17 @@ class IcebergView:
                 raise NotPublished(self.view, self.table, why) from error
 
 
-def _bucket_file(metadata: TableMetadata, io: FileIO, contents: Contents) -> DataFile:
-    """A file of the table's own with all buckets."""
+def _bucket_file(metadata: TableMetadata, io: FileIO, part: str, buckets: pa.Table) -> DataFile:
+    """A file of the table's own with a part of the buckets."""
     arrow, buffer = schema_to_pyarrow(metadata.schema()), pa.BufferOutputStream()
-    pq.write_table(contents.buckets().cast(arrow), buffer)
+    pq.write_table(buckets.cast(arrow), buffer)
     written = buffer.getvalue()
-    uri = f"{metadata.location.rstrip('/')}/data/{contents.version}-{uuid.uuid4().hex}.parquet"
+    uri = f"{metadata.location.rstrip('/')}/data/{part}-{uuid.uuid4().hex}.parquet"
     with io.new_output(uri).create() as out:
         out.write(written.to_pybytes())
     return data_file(metadata, uri, written.size, pq.read_metadata(pa.BufferReader(written)))
+
+
+def _part_of(path: str) -> str:
+    """The name of the part that a file holds; another publisher may write the same one meanwhile."""
+    return path.rpartition("/")[2].partition("-")[0]

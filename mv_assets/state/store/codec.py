@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +27,6 @@ from mv_assets.state.model import (
     Publication,
     Segment,
     State,
-    StoredRow,
     Trouble,
 )
 
@@ -104,15 +103,9 @@ def row_columns(value: PartitionRow) -> dict[str, Any]:
     }
 
 
-# A lookup costs a fraction of the call that makes a member of a value.
-_STATES = {state.value: state for state in State}
-
-
-def stored_row(record: Sequence[Any]) -> StoredRow:
-    """Of what it was computed from only the definition, which stands alone in quotes before all else."""
-    bucket, state, generation, rows, size, refreshed_at, reason, token, text = record
-    definition = None if text is None else text.split('"', 2)[1]
-    return StoredRow(bucket, _STATES[state], generation, rows, size, refreshed_at, reason, definition, token)
+def of_definition(definition: str) -> str:
+    """A pattern of the inputs of that definition: it stands alone in quotes after the base's fingerprint."""
+    return f'[[%],"{definition}"%'
 
 
 def inputs(text: str | None) -> Inputs | None:
@@ -155,8 +148,12 @@ def generation(record: Record) -> Generation:
         state=GenerationState(record["state"]),
         heartbeat_at=record["heartbeat_at"],
         dead_since=record["dead_since"],
-        files=tuple(_data_file(record["view"], *fields) for fields in json.loads(record["files"])),
+        files=files(record["view"], record["files"]),
     )
+
+
+def files(view: str, text: str) -> tuple[DataFile, ...]:
+    return tuple(_data_file(view, *fields) for fields in json.loads(text))
 
 
 def _data_file(view: str, path: str, size: int, rows: int, buckets: Iterable[int] | None = None) -> DataFile:

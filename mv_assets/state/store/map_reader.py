@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -16,7 +16,9 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    type_coerce,
 )
+from sqlalchemy.types import NullType
 
 from mv_assets.state.errors import Collected, UnknownView
 from mv_assets.state.model import (
@@ -33,12 +35,15 @@ from mv_assets.state.model import (
     Segment,
     Snapshot,
     StoredRow,
+    StoredRows,
     Trouble,
 )
 from mv_assets.state.store import codec, schema
 
 # SQLite allows 32,766 variables in a statement; a chunk well below that costs nothing.
 CHUNK = 5_000
+# Of very many rows, so many at a time: Python looks through all that it holds whenever more have come.
+_PART = 256
 
 
 def at_view(table: Table) -> ColumnElement[bool]:
@@ -60,8 +65,9 @@ _RUN = (
     .limit(bindparam("length"))
 )
 _STORED = (
-    select(*(_partition.c[name] for name in ("bucket", "state", "generation", "rows", "bytes")))
-    .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.token, _partition.c.inputs)
+    select(*(_partition.c[name] for name in StoredRow._fields if name != "current"))
+    # As the database gives it: to make a bool of each takes as long as to read them.
+    .add_columns(type_coerce(_partition.c.inputs.like(bindparam("of_definition")), NullType).label("current"))
     .where(at_view(_partition))
     .order_by(_partition.c.bucket)
 )
@@ -121,18 +127,24 @@ class MapReader:
         """Rows in order of their buckets."""
         return self._between(_ALL_ROWS, start, end)
 
-    def stored_rows(self, version: int = 0, known: Sequence[StoredRow] = ()) -> list[StoredRow]:
-        """What is stored of each bucket, in order; what was known at a version is not read again."""
-        if known:
-            newer = self._stored(_STORED.where(_partition.c.token > version))
-            rows = {**{row.bucket: row for row in known}, **{row.bucket: row for row in newer}}
-            if self._add_up(rows.values()):
-                return [rows[bucket] for bucket in sorted(rows)]
-        return self._stored(_STORED)
+    def stored_rows(self, header: Header, known: tuple[Header, StoredRows] | None = None) -> StoredRows:
+        """What is stored of each bucket; of what was known only what is new is read."""
+        if known is not None:
+            before, rows = known
+            if before.definition == header.definition and before.version <= header.version:
+                newer = self._stored(_STORED.where(_partition.c.token > before.version), header)
+                found = rows.with_newer(newer)
+                if self._add_up(found.token):
+                    return found
+        return self._stored(_STORED, header)
 
-    def _stored(self, wanted: Select[Any]) -> list[StoredRow]:
-        # All at once: one by one costs as much again.
-        return list(map(codec.stored_row, self._connection.execute(wanted, {"at_view": self.view}).all()))
+    def _stored(self, wanted: Select[Any], header: Header) -> StoredRows:
+        at = {"at_view": self.view, "of_definition": codec.of_definition(header.definition)}
+        found = StoredRows([], [], [], [], [], [], [], [], [])
+        for part in self._connection.execute(wanted, at).partitions(_PART):
+            for column, values in zip(found, zip(*part, strict=True), strict=True):
+                column.extend(values)  # type: ignore[attr-defined]
+        return found
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
@@ -146,16 +158,14 @@ class MapReader:
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
         rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
-        return rows if self._add_up(rows.values(), start, end) else None
+        return rows if self._add_up([row.token for row in rows.values()], start, end) else None
 
-    def _add_up(
-        self, rows: Collection[PartitionRow | StoredRow], start: int | None = None, end: int | None = None
-    ) -> bool:
-        """Whether these are the rows that are there, of which each that changed was read."""
+    def _add_up(self, known: Sequence[int], start: int | None = None, end: int | None = None) -> bool:
+        """Whether these are the tokens of the rows that are there, of which each that changed was read."""
         token = schema.partition.c.token
         sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
         count, tokens = self._connection.execute(sums).one()
-        return bool((count, tokens) == (len(rows), sum(row.token for row in rows)))
+        return bool((count, tokens) == (len(known), sum(known)))
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
@@ -234,9 +244,9 @@ class MapReader:
     def files(self, generations: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
         """The files of generations, by their names."""
         table = schema.generation
-        wanted = select(table).where(table.c.view == self.view)
+        wanted = select(table.c.id, table.c.files).where(table.c.view == self.view)
         return {
-            record["id"]: codec.generation(record).files
+            record["id"]: codec.files(self.view, record["files"])
             for chunk in chunks(generations)
             for record in self._all(wanted.where(table.c.id.in_(chunk)))
         }

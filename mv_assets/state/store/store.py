@@ -12,7 +12,7 @@ from sqlalchemy import LABEL_STYLE_TABLENAME_PLUS_COL, Connection, bindparam, se
 
 from mv_assets.config import StateDatabase
 from mv_assets.state.errors import UnknownView
-from mv_assets.state.model import DataFile, Event, Header, MapSummary, Segment, Snapshot, StoredRow
+from mv_assets.state.model import DataFile, Event, Header, MapSummary, Segment, Snapshot, StoredRows
 from mv_assets.state.store import codec, schema
 from mv_assets.state.store.database import Database
 from mv_assets.state.store.map_reader import MapReader, chunks
@@ -138,9 +138,7 @@ class Store:
 
         return self._ask(view, question)
 
-    def stored(
-        self, view: str, known: tuple[Header, list[StoredRow]] | None = None
-    ) -> tuple[Header, list[StoredRow]]:
+    def stored(self, view: str, known: tuple[Header, StoredRows] | None = None) -> tuple[Header, StoredRows]:
         """What is stored of a view, at one version; of what was `known` before only what is new is read.
 
         Raises:
@@ -148,11 +146,9 @@ class Store:
 
         """
 
-        def question(reader: MapReader) -> tuple[Header, list[StoredRow]]:
+        def question(reader: MapReader) -> tuple[Header, StoredRows]:
             header = reader.known_header()
-            if known is None or known[0].version > header.version:
-                return header, reader.stored_rows()
-            return header, reader.stored_rows(known[0].version, known[1])
+            return header, reader.stored_rows(header, known)
 
         return self._ask(view, question)
 

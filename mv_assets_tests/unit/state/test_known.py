@@ -101,9 +101,24 @@ def test_what_is_stored_and_read_on_is_what_would_be_read_anew(known: Deployment
 def test_of_what_is_stored_only_what_changed_is_read(known: Deployment) -> None:
     before = known.store.stored(known.name)
     known.manager.force(known.declaration, [2 * DAY], "by hand")
+    with known.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_partition SET reason = 'is not looked at'"))
+        connection.execute(text(f"UPDATE mv_partition SET reason = 'is new' WHERE bucket = {2 * DAY}"))
     _, after = known.store.stored(known.name, before)
-    same = {row.bucket: row for row in before[1]}
-    assert {row.bucket for row in after if row is not same[row.bucket]} == {2 * DAY}
+    assert dict(zip(after.bucket, after.reason, strict=True)) == {
+        **dict(zip(before[1].bucket, before[1].reason, strict=True)),
+        2 * DAY: "is new",
+    }
+
+
+def test_what_is_stored_of_another_definition_is_read_anew(known: Deployment) -> None:
+    before = known.store.stored(known.name)
+    assert any(before[1].current)
+    known.declaration = replace(known.declaration, definition="another")
+    known.declare()
+    header, after = known.store.stored(known.name, before)
+    assert header.definition == "another"
+    assert not any(after.current)
 
 
 def test_what_is_stored_in_a_map_restored_from_a_backup_is_read_anew(known: Deployment) -> None:

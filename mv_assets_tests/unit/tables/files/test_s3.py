@@ -133,7 +133,7 @@ def test_a_store_that_lists_finer_times_than_it_tells_of_an_object_is_not_read_a
         assert not any("a.parquet" in request for request in server.asked())
 
 
-def test_a_store_that_is_slowed_down_and_then_works_changes_nothing(
+def test_129_a_store_that_is_slowed_down_and_then_works_changes_nothing(
     server: ObjectStore, bucket: str, state: Store
 ) -> None:
     server.put(f"{bucket}/t/a.parquet", content(1))
