@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -64,6 +64,13 @@ _STORED = (
     .add_columns(_partition.c.refreshed_at, _partition.c.reason, _partition.c.token, _partition.c.inputs)
     .where(at_view(_partition))
     .order_by(_partition.c.bucket)
+)
+# Of times only a rest: their sum is to fit.
+_REST = 1_000_003
+_SUMS = select(
+    func.count(),
+    func.coalesce(func.sum(_partition.c.token), 0),
+    func.coalesce(func.sum(_partition.c.refreshed_at % _REST), 0),
 )
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
@@ -136,26 +143,29 @@ class MapReader:
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
-    ) -> dict[int, PartitionRow] | None:
+    ) -> Mapping[int, PartitionRow] | None:
         """`rows_between` without reading again what is known of them; None if that is no longer true.
 
         Each write gives the rows that it changes a token above all others, so what is there is among
         what is known and what came later. It is all of it unless rows were dropped since, or the database
-        is a restored one: then numbers and tokens don't add up.
+        is a restored or another one: then numbers, tokens and times don't add up.
         """
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
-        rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
+        rows = _on(known.rows, {row.bucket: row for row in newer})
         return rows if self._add_up(rows.values(), start, end) else None
+
+    def rows_after(self, known: Snapshot, written: Collection[int]) -> Mapping[int, PartitionRow]:
+        """The same, where nothing was written since but those buckets."""
+        return _on(known.rows, self.rows(written))
 
     def _add_up(
         self, rows: Collection[PartitionRow | StoredRow], start: int | None = None, end: int | None = None
     ) -> bool:
         """Whether these are the rows that are there, of which each that changed was read."""
-        token = schema.partition.c.token
-        sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
-        count, tokens = self._connection.execute(sums).one()
-        return bool((count, tokens) == (len(rows), sum(row.token for row in rows)))
+        count, tokens, times = self._connection.execute(self._part(_SUMS, start, end)).one()
+        refreshed = sum((row.refreshed_at or 0) % _REST for row in rows)
+        return bool((count, tokens, times) == (len(rows), sum(row.token for row in rows), refreshed))
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
@@ -272,6 +282,12 @@ class MapReader:
 
     def _all(self, wanted: Select[Any], **parameters: Any) -> Sequence[codec.Record]:
         return self._connection.execute(wanted, parameters).mappings().all()  # type: ignore[return-value]
+
+
+def _on(known: Mapping[int, PartitionRow], newer: Mapping[int, PartitionRow]) -> Mapping[int, PartitionRow]:
+    """Rows in order; the known ones themselves if none is newer."""
+    rows = {**known, **newer} if newer else known
+    return rows if len(rows) == len(known) else dict(sorted(rows.items()))
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
