@@ -52,11 +52,12 @@ class ParquetFiles:
         return ParquetTableVersion(self, self._walk())
 
     @property
-    def place(self) -> Hashable:
-        """What a listing depends on, but for what is there."""
-        database = self.inventory.database
-        where = None if database is None else database.where
-        return where, self.inventory.table, self.path, self.pattern, self.settle_ms
+    def place(self) -> Hashable | None:
+        """What a listing depends on, but for what is there; None where nothing is to be remembered."""
+        inventory = self.inventory
+        if inventory.database is None or not inventory.keep:
+            return None
+        return inventory.database.where, inventory.table, self.path, self.pattern, self.settle_ms
 
     def _refuse_other_formats(self) -> None:
         """The files of a table with a log are not all of them its rows."""
@@ -145,7 +146,8 @@ class _Look:
 
     def carry(self) -> None:
         """Fill in the files that are still the objects they were when this process listed them last."""
-        known = kept(self._table.place, self._listing.at)
+        place = self._table.place
+        known = None if place is None else kept(place, self._listing.at)
         if known is None or self._unusable:
             return
         self._carried = Carried.into(self._listing, known)
@@ -211,15 +213,17 @@ class _Look:
         return listing
 
     def _keep(self) -> None:
-        listing, carried = self._listing, self._carried
+        listing, carried, place = self._listing, self._carried, self._table.place
+        if place is None:
+            return
         if listing.broken:
             # Its range may yet be found out; and what is broken is to be seen as it is.
-            KEPT.forget(self._table.place)
+            KEPT.forget(place)
             return
         if carried is not None:
             listing.follow(carried.kept.listing, carried.changed(listing))
         whole_at = listing.at if carried is None else carried.kept.whole_at
-        KEPT.put(self._table.place, Kept(listing, frozenset(self._young), whole_at), len(listing))
+        KEPT.put(place, Kept(listing, frozenset(self._young), whole_at), len(listing))
 
     def _examine(self, folder: Folder, names: Sequence[str]) -> list[Examined | None]:
         time, settle, now = self._table.time, self._table.settle_ms, self._listing.at
