@@ -32,8 +32,8 @@ def candidates(snapshot: Snapshot, seen: Mapping[int, BucketInputs], base: Listi
     """
     found = [
         bucket
-        for bucket, row in snapshot.rows.items()
-        if bucket in seen
+        for bucket in seen
+        if (row := snapshot.rows.get(bucket)) is not None
         and rules.effective_state(row, snapshot.header) is State.STALE
         and not (row.forced or row.frozen or row.generation is None)
         and _grew(row, seen[bucket])

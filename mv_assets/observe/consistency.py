@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mv_assets.observe.difference import difference, reason
@@ -68,9 +68,13 @@ def look(
     found: Sequence[BucketInputs],
     recorded: Recorded,
     now: int,
+    among: Collection[int] | None = None,
 ) -> Look:
-    """The look as the manager writes it: what follows, what is marked and why, how far the source reaches."""
-    header = snapshot.header
+    """The look as the manager writes it: what follows, what is marked and why, how far the source reaches.
+
+    Where `among` is given, all other buckets with a row are known to be VALID.
+    """
+    header, among = snapshot.header, snapshot.rows.keys() if among is None else among
     follows = dict(_follows(snapshot, view_inputs, found, recorded))
     snapshot = _followed(snapshot, follows)
     recorded = {**recorded, **{b: each.segments for b, each in follows.items() if each.segments is not None}}
@@ -82,10 +86,11 @@ def look(
         held = min(ending.source_end, header.watermark - 1)
         ending, recheck = replace(ending, source_end=held, closed=None), now
     broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
-    first_vacant = None if marks else _first_vacant_at_rest(snapshot)
+    stale = {b for b in among if rules.effective_state(snapshot.rows.get(b), header) is State.STALE}
+    first_vacant = None if marks or stale else _vacant(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
     complete = rules.cap(rules.see_source(header, ending.source_end, ending.closed))
-    oldest_waiting = _oldest_waiting(snapshot, marks, complete, view_inputs)
+    oldest_waiting = _oldest_waiting(snapshot, stale, marks, complete, view_inputs)
     return Look(
         table_version=view_inputs.version,
         map_version=as_of,
@@ -118,30 +123,23 @@ def imagined(snapshot: Snapshot, look: Look) -> Snapshot:
 
 def _followed(snapshot: Snapshot, follows: Mapping[int, Follow]) -> Snapshot:
     """The map once records have gone over to the files that replaced those recorded."""
+    if not follows:
+        return snapshot
     found = {b: rules.follow(snapshot.rows.get(b), snapshot.header, each) for b, each in follows.items()}
     return replace(
         snapshot, rows={**snapshot.rows, **{b: row for b, row in found.items() if row is not None}}
     )
 
 
-def _first_vacant_at_rest(snapshot: Snapshot) -> int | None:
-    """The first bucket without a row, of a map in which none is STALE."""
-    header, rows = snapshot.header, snapshot.rows
-    if any(rules.effective_state(row, header) is not State.VALID for row in rows.values()):
-        return None
-    return _vacant(snapshot)
-
-
 def _oldest_waiting(
-    snapshot: Snapshot, marks: Iterable[int], complete: int | None, view_inputs: ViewInputs
+    snapshot: Snapshot, stale: set[int], marks: Iterable[int], complete: int | None, view_inputs: ViewInputs
 ) -> int | None:
     """The oldest bucket that could be computed and is not, though no attempt on it failed.
 
     One that is known to wait is kept until it is served, whatever else comes and goes before it.
     """
     header, failed = snapshot.header, snapshot.attempts
-    waiting = {b for b, row in snapshot.rows.items() if rules.effective_state(row, header) is State.STALE}
-    waiting -= {bucket for bucket in waiting if snapshot.rows[bucket].frozen}
+    waiting = {bucket for bucket in stale if not snapshot.rows[bucket].frozen}
     vacant = _vacant(snapshot)
     if complete is not None and header.buckets.next(vacant) <= complete:
         waiting.add(vacant)

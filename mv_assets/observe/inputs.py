@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,9 @@ from mv_assets.tables.listing import Broken, Listing, Pending
 from mv_assets.tables.places import Place
 from mv_assets.tables.reach import next_end, source_end, sweep
 from mv_assets.views.view import View, Window
+
+# More stretches of buckets than this are found by one sweep over all segments.
+_STRETCHES = 256
 
 # The segments that buckets were computed from.
 Recorded = Mapping[int, Sequence[Segment]]
@@ -88,6 +91,8 @@ class ViewInputs:
         self._errors = (*broken, *self._refusals())
         self._broken = [
             {at for at, name in enumerate(listing.names) if name in listing.broken}
+            if listing.broken
+            else set()
             for listing in self.listings
         ]
         self._pending = [
@@ -134,6 +139,51 @@ class ViewInputs:
             waits_for = self._waits_for(base.bucket, closed)
             current = CurrentInputs(inputs) if waits_for is None else CurrentInputs(None, waits_for)
             yield BucketInputs(base.bucket, current, reached, self._errors_among(reached))
+
+    def of(self, buckets: Iterable[int]) -> Iterator[BucketInputs]:
+        """Some buckets, in order."""
+        wanted, after = frozenset(buckets), self.view.buckets.next
+        stretches = self.view.buckets.stretches(wanted)
+        if len(stretches) > _STRETCHES:
+            # Each would be looked for among all segments.
+            whole = self.over(stretches[0][0], after(stretches[-1][-1]))
+            yield from (each for each in whole if each.bucket in wanted)
+            return
+        for stretch in stretches:
+            yield from self.over(stretch[0], after(stretch[-1]))
+
+    def changed_since(self, before: ViewInputs, first: int, end: int) -> set[int] | None:
+        """The buckets of `[first, end)` that may have other inputs than `before`; None: any bucket may."""
+        if (self._kind, self._others) != (before._kind, before._others):
+            return None
+        if self.view.closes is not None and (self._pending or before._pending):
+            # The clock has a say in what a bucket waits for.
+            return None
+        found: set[int] = set()
+        for window, now, then in zip(self._windows, self.listings, before.listings, strict=True):
+            segments = now.since(then)
+            if segments is None:
+                return None
+            spans = {(each.start_ms, each.end_ms) for each in segments}
+            spans |= {(each.start_ms, each.end_ms - 1) for each in {*now.pending} ^ {*then.pending}}
+            for span in spans:
+                found.update(self._reached_by(span, window, first, end))
+        return found
+
+    @property
+    def _kind(self) -> Hashable:
+        """What of the view decides what is compared."""
+        view = self.view
+        return view.definition, view.buckets.text, self._windows, view.freezes, view.closes
+
+    def _reached_by(self, span: tuple[int, int], window: Window, first: int, end: int) -> Iterator[int]:
+        """The buckets of `[first, end)` into whose windows a segment of that time reaches."""
+        buckets, (start, last) = self.view.buckets, span
+        # Times that nobody's window reaches may be ones that no calendar has.
+        start = max(start, buckets.shifted(first, -window.before))
+        last = min(last, buckets.shifted(end, window.after))
+        begin, stop = buckets.shifted(start, -window.after), buckets.shifted(last, window.before)
+        return buckets.between(max(begin, first), min(stop + 1, end))
 
     def waits_for(self, bucket: int) -> str | None:
         """What of a view below has to be computed before a bucket can be."""

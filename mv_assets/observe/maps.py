@@ -12,6 +12,7 @@ from typing import Protocol
 from mv_assets.errors import MvError
 from mv_assets.observe import consistency
 from mv_assets.observe.present import ok
+from mv_assets.observe.remembered import REMEMBERED, Remembered
 from mv_assets.state import rules
 from mv_assets.state.errors import UnknownView
 from mv_assets.state.manager import PartitionManager
@@ -21,10 +22,23 @@ from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Listing
+from mv_assets.tables.recent import is_due
 
 
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
+
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
+        """Looks at these views are about to be made; with `whole` by nothing that was remembered."""
+        ...
+
+    def remembered(self, view: str) -> Remembered | None:
+        """What an earlier look found out."""
+        ...
+
+    def remember(self, look: Remembered) -> None:
+        """Keep what a look found out, for the next one."""
+        ...
 
     def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:
         """Of the views that are known, what tells whether anything is to be done."""
@@ -67,6 +81,23 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
+        for view in views:
+            last = self.remembered(view)
+            if last is not None and (whole or is_due(last.whole_at, now)):
+                REMEMBERED.forget(self._key(view))
+
+    def remembered(self, view: str) -> Remembered | None:
+        return REMEMBERED.get(self._key(view))
+
+    def remember(self, look: Remembered) -> None:
+        header, last = look.snapshot.header, self.remembered(look.snapshot.header.view)
+        since = look.whole_at if last is None else last.whole_at
+        REMEMBERED.put(self._key(header.view), replace(look, whole_at=since), len(look.snapshot.rows))
+
+    def _key(self, view: str) -> tuple[str, str]:
+        return self._store.database.where, view
+
     def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:
         return self._store.summaries(views)
 
@@ -77,11 +108,12 @@ class StoredMaps:
         return self._store.summary(view.view)
 
     def snapshot(self, view: str) -> Snapshot:
-        return self._store.snapshot(view)
+        last = self.remembered(view)
+        return self._store.snapshot(view, known=None if last is None else last.snapshot)
 
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
-        self._manager.look(view, look)
-        return self._store.snapshot(before.header.view, known=before)
+        written = look.marks.keys() | look.follows.keys() if self._manager.look(view, look) else ()
+        return self._store.snapshot(before.header.view, known=before, written=written)
 
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         return self._store.recorded(view, buckets)
@@ -101,6 +133,15 @@ class ImaginedMaps:
     def __init__(self, store: Store | None) -> None:
         self._store = store
         self._maps: dict[str, Snapshot] = {}
+
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
+        """Imagined maps are compared as a whole."""
+
+    def remembered(self, view: str) -> None:  # noqa: ARG002 - as above
+        return None
+
+    def remember(self, look: Remembered) -> None:
+        """What is imagined is no reason to leave anything out."""
 
     def summaries(self, views: Iterable[str]) -> Mapping[str, MapSummary]:  # noqa: ARG002 - the maps tell
         return {}

@@ -37,8 +37,7 @@ class SecondLooks:
         """ViewInputs of some buckets, and which file of which changed."""
         now, found = self._now(), seen
         if now is not self._before:
-            first, end = min(seen), self._view.buckets.next(max(seen))
-            found = {each.bucket: each for each in now.over(first, end) if each.bucket in seen}
+            found = {each.bucket: each for each in now.of(seen)}
         if self._view.freezes:
             # A peer may have committed since, from files that are gone: so look which of them are missing.
             found = now.with_recorded(found, self._store.recorded(self._view.name, found))

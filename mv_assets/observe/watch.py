@@ -7,7 +7,7 @@ from functools import partial
 
 from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
-from mv_assets.observe import consistency, keys
+from mv_assets.observe import consistency, keys, remembered
 from mv_assets.observe.additions import Addition
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.maps import ImaginedMaps, Maps, RoundMaps
@@ -20,6 +20,7 @@ from mv_assets.observe.observation import (
     nothing_due,
 )
 from mv_assets.observe.present import Present, Tables, ok, tried
+from mv_assets.observe.remembered import Remembered
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.state import health, rules
 from mv_assets.state.model import MapSummary, Snapshot, State
@@ -57,11 +58,12 @@ class Watch:
     ) -> dict[str, Observed | MvError]:
         """Look at views, and at those they are based on, which come first.
 
-        With `whole`, tables are listed even if nothing changed. Buckets that a person has `named`, by view,
-        are planned even if they are not due.
+        With `whole`, tables are listed even if nothing changed, and every bucket is compared. Buckets that a
+        person has `named`, by view, are planned even if they are not due.
         """
         self._begin()
         views = self._catalog.with_upstream(names)
+        self._maps.begin_round([view.name for view in views], self._clock(), whole=whole)
         # Maps before tables: a difference is then one that the table had later than the map.
         known = tried(self._maps.summaries, [view.name for view in views])
         for view in views:
@@ -99,8 +101,12 @@ class Watch:
         keys.verify(view_inputs, self._tables)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
-        seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
-        snapshot = health.looked(self._look(view, snapshot, summary.header.version, view_inputs, seen, now))
+        compared = self._to_compare(view, snapshot, view_inputs, end, named)
+        whole = compared is None
+        every = view_inputs.over(snapshot.header.start, end) if compared is None else view_inputs.of(compared)
+        seen = {each.bucket: each for each in every}
+        as_of = summary.header.version
+        snapshot = health.looked(self._look(view, snapshot, as_of, view_inputs, seen, now, whole=whole))
         self._round_maps.put(snapshot)
         if view.freezes:
             seen = self._with_recorded(view, snapshot, view_inputs, seen)
@@ -119,6 +125,14 @@ class Watch:
             named=named,
         )
 
+    def _to_compare(
+        self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, end: int, named: frozenset[int]
+    ) -> set[int] | None:
+        """The buckets of which an earlier look can't have said all that this one could; None: any."""
+        last = self._maps.remembered(view.name)
+        found = None if last is None else remembered.to_compare(last, snapshot, view_inputs, end)
+        return None if found is None else found | {b for b in named if snapshot.header.start <= b < end}
+
     def _look(
         self,
         view: View,
@@ -127,13 +141,20 @@ class Watch:
         view_inputs: ViewInputs,
         seen: Mapping[int, BucketInputs],
         now: int,
+        *,
+        whole: bool,
     ) -> Snapshot:
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
         )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now)
-        return self._maps.look(view.declaration, snapshot, look)
+        among = None if whole else seen.keys()
+        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now, among)
+        looked = self._maps.look(view.declaration, snapshot, look)
+        # Not before it is written: what was found and not said would be lost.
+        still_open = remembered.still_open(snapshot, seen.values())
+        self._maps.remember(Remembered(view_inputs, snapshot, still_open, now))
+        return looked
 
     def _with_recorded(
         self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, seen: Mapping[int, BucketInputs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from mv_assets.state.model import Segment
@@ -105,6 +106,17 @@ class Details:
     deletes: Mapping[str, RowDeletes] = field(default_factory=dict)
 
 
+class Step(NamedTuple):
+    """How a listing differs from an earlier one of its table: the segments that came, went or changed."""
+
+    earlier: object
+    segments: tuple[Segment, ...]
+
+
+# A look that missed more listings than this compares everything; and so many segments are kept for it.
+_STEPS, _STEPPED = 64, 10_000
+
+
 @dataclass(slots=True)
 class Listing:
     """One complete listing. The columns hold the files that have a time range, broken ones included.
@@ -143,9 +155,29 @@ class Listing:
     # Whether that is all there is, as far as anybody knows: nothing behind it is only late.
     ends_there: bool = True
     recheck_at: int | None = None
+    # What tells it from all others, were they alike; and where the table knows it, how it came about.
+    origin: object = field(default_factory=object, compare=False, repr=False)
+    steps: tuple[Step, ...] = field(default=(), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def follow(self, earlier: Listing, changed: Iterable[Segment]) -> None:
+        """Know how it differs from an earlier listing, and from those that this one followed."""
+        steps = (Step(earlier.origin, tuple(changed)), *earlier.steps)[:_STEPS]
+        sizes = accumulate(len(step.segments) for step in steps)
+        self.steps = tuple(step for step, size in zip(steps, sizes, strict=True) if size <= _STEPPED)
+
+    def since(self, earlier: Listing) -> list[Segment] | None:
+        """The segments that came, went or changed since an earlier listing; None if that is not known."""
+        found: list[Segment] = []
+        if earlier.origin is self.origin:
+            return found
+        for step in self.steps:
+            found += step.segments
+            if step.earlier is earlier.origin:
+                return found
+        return None
 
     def add(self, segment: Segment, *, size: int = 0, changed: int = 0, identity: int = 0) -> None:
         self.names.append(segment.name)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.model import Fingerprint
-from mv_assets.state.rules import latest_end
 from mv_assets.tables.fingerprint import fingerprint_of
 from mv_assets.tables.listing import Listing
+
+Numbers = npt.NDArray[np.int64]
+_NONE = np.array([], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ def sweep(
     buckets is hashed once.
     """
     starts, ends = listing.starts, listing.ends
-    order = sorted(range(len(listing)), key=starts.__getitem__)
+    order = sorted(_within(listing, *_stretch(buckets, first, end, before, after)), key=starts.__getitem__)
     following, soonest_end = 0, None
     members: list[int] = []
     seen: tuple[tuple[int, ...], Fingerprint] | None = None
@@ -52,14 +58,37 @@ def sweep(
         yield Reach(bucket, *seen)
 
 
+def _stretch(buckets: Buckets, first: int, end: int, before: int, after: int) -> tuple[int, int]:
+    """From the first to the last time that the windows of these buckets hold; the end is exclusive."""
+    last = buckets.floor(max(end - 1, first))
+    return buckets.window(buckets.floor(first), before, after)[0], buckets.window(last, before, after)[1]
+
+
+def _within(listing: Listing, begin: int, stop: int) -> Sequence[int]:
+    """The places of the segments that reach into `[begin, stop)`; no step of Python for each of a million."""
+    starts, ends = _column(listing.starts), _column(listing.ends)
+    found: list[int] = np.flatnonzero((starts < stop) & (ends >= begin)).tolist()
+    return found
+
+
+def _column(values: array[int]) -> Numbers:
+    return np.frombuffer(values, np.int64) if values else _NONE
+
+
 def source_end(listing: Listing, now: int) -> int | None:
     """How far the table's data is known to reach."""
     if listing.complete_through is not None:
         return listing.complete_through
-    return latest_end(zip(listing.starts, listing.ends, strict=True), now)
+    starts, ends = _column(listing.starts), _column(listing.ends)
+    # One that ends after now counts with its start, if that is past: one row dated 2099 must not let W run
+    # away.
+    known = np.where(ends <= now, ends, starts)
+    past = known[known <= now]
+    return int(past.max()) if past.size else None
 
 
 def next_end(listing: Listing, now: int) -> int | None:
     """When a segment that lies in the future begins or ends; the same listing means more from then on."""
-    ranges = zip(listing.starts, listing.ends, strict=True)
-    return min((start if start > now else end for start, end in ranges if end > now), default=None)
+    starts, ends = _column(listing.starts), _column(listing.ends)
+    ahead = np.where(starts > now, starts, ends)[ends > now]
+    return int(ahead.min()) if ahead.size else None

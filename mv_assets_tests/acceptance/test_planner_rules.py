@@ -11,20 +11,27 @@ from mv_assets.buckets import HOUR, Buckets
 from mv_assets.state import rules
 from mv_assets.state.model import EMPTY, Operation, State
 from mv_assets.state.store import Store
+from mv_assets.tables.reach import source_end
 from mv_assets_tests.support.harness import Clock, Deployment, view
-from mv_assets_tests.support.memory_table import DAY, BaseTable
+from mv_assets_tests.support.memory_table import DAY, BaseTable, File
+from mv_assets_tests.support.memory_view import listed
 
 Peer = Callable[..., Deployment]
 
 
 def test_27_the_latest_end_ignores_what_lies_after_now() -> None:
     past, running, ahead = (0, 5), (7, 2_000), (1_500, 2_000)
-    assert rules.latest_end([past], 1_000) == 5
-    assert rules.latest_end([past, running, ahead], 1_000) == 7
-    assert rules.latest_end([past, ahead], 1_000) == 5
-    assert rules.latest_end([(0, 1_000)], 1_000) == 1_000
-    assert rules.latest_end([ahead], 1_000) is None
-    assert rules.latest_end([], 1_000) is None
+
+    def end(*ranges: tuple[int, int]) -> int | None:
+        files = {str(at): File(1, *each, 1) for at, each in enumerate(ranges)}
+        return source_end(listed("base", files, "", 1_000), 1_000)
+
+    assert end(past) == 5
+    assert end(past, running, ahead) == 7
+    assert end(past, ahead) == 5
+    assert end((0, 1_000)) == 1_000
+    assert end(ahead) is None
+    assert end() is None
 
 
 def test_27_without_a_known_source_end_there_is_no_append_and_w_stays(deployment: Deployment) -> None:

@@ -102,7 +102,8 @@ def of_table(files: Files, table: str) -> dict[str, File]:
 
 
 def source_end(files: Files, now: int) -> int | None:
-    return rules.latest_end(((file.start, file.end) for file in files.values()), now)
+    ends = (file.end if file.end <= now else file.start for file in files.values())
+    return max((end for end in ends if end <= now), default=None)
 
 
 def see(

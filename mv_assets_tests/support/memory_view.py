@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mv_assets.config import MaterializedView
 from mv_assets.config.models import BaseTable, FurtherTable
-from mv_assets.state.model import Declaration
+from mv_assets.state.model import Declaration, Segment
 from mv_assets.tables.listing import Listing, OnRead, Pending, Rewrite, unnoticed
 from mv_assets.views.admission import ViewSql
 from mv_assets.views.view import View, Window
@@ -39,6 +39,13 @@ def memory_view(
     return View(declared, _NO_SQL, declaration.definition)
 
 
+class KnownListing(Listing):
+    """A listing that can be held against any other one."""
+
+    def since(self, earlier: Listing) -> list[Segment] | None:
+        return list({*earlier.segments()} ^ {*self.segments()})
+
+
 def listed(
     table: str,
     files: Files,
@@ -48,7 +55,7 @@ def listed(
     rewrites: tuple[Rewrite, ...] = (),
 ) -> Listing:
     """One complete listing of a table in memory."""
-    listing = Listing(table, version, at, pending=pending, rewrites=rewrites)
+    listing = KnownListing(table, version, at, pending=pending, rewrites=rewrites)
     for segment in segments(files):
         listing.add(segment, identity=files[segment.name].identity)
     return listing

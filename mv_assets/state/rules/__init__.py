@@ -30,7 +30,7 @@ from mv_assets.state.rules.marks import (
     repoint,
     revert,
 )
-from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete, latest_end
+from mv_assets.state.rules.watermark import cap, climb, closed, closes_at, complete
 from mv_assets.state.rules.work import (
     ALIKE_MS,
     Due,
@@ -74,7 +74,6 @@ __all__ = [
     "has_current_data",
     "idle",
     "in_force",
-    "latest_end",
     "mark",
     "may_follow",
     "next_version",

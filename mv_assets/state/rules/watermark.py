@@ -64,13 +64,3 @@ def closed(buckets: Buckets, source_end: int | None, closes: int | None, now: in
 
 def _end_of_bucket(buckets: Buckets, time: int) -> int:
     return buckets.next(buckets.floor(time))
-
-
-def latest_end(ranges: Iterable[tuple[int, int]], now: int) -> int | None:
-    """How far data is known to reach whose segments have these starts and ends; None if nothing is known.
-
-    A segment that ends after now counts with its start, if that is past: one row dated 2099 must not
-    let W run away.
-    """
-    ends = (end if end <= now else start for start, end in ranges)
-    return max((end for end in ends if end <= now), default=None)

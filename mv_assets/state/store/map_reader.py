@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -71,6 +71,13 @@ _STORED = (
     .where(at_view(_partition))
     .order_by(_partition.c.bucket)
 )
+# Of times only a rest: their sum is to fit.
+_REST = 1_000_003
+_SUMS = select(
+    func.count(),
+    func.coalesce(func.sum(_partition.c.token), 0),
+    func.coalesce(func.sum(_partition.c.refreshed_at % _REST), 0),
+)
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
 COLLECTABLE = and_(
@@ -134,7 +141,7 @@ class MapReader:
             if before.definition == header.definition and before.version <= header.version:
                 newer = self._stored(_STORED.where(_partition.c.token > before.version), header)
                 found = rows.with_newer(newer)
-                if self._add_up(found.token):
+                if self._add_up(found.token, found.refreshed_at):
                     return found
         return self._stored(_STORED, header)
 
@@ -148,24 +155,33 @@ class MapReader:
 
     def rows_since(
         self, known: Snapshot, start: int | None = None, end: int | None = None
-    ) -> dict[int, PartitionRow] | None:
+    ) -> Mapping[int, PartitionRow] | None:
         """`rows_between` without reading again what is known of them; None if that is no longer true.
 
         Each write gives the rows that it changes a token above all others, so what is there is among
         what is known and what came later. It is all of it unless rows were dropped since, or the database
-        is a restored one: then numbers and tokens don't add up.
+        is a restored or another one: then numbers, tokens and times don't add up.
         """
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
-        rows = dict(sorted({**known.rows, **{row.bucket: row for row in newer}}.items()))
-        return rows if self._add_up([row.token for row in rows.values()], start, end) else None
+        rows = _on(known.rows, {row.bucket: row for row in newer})
+        tokens, times = [row.token for row in rows.values()], [row.refreshed_at for row in rows.values()]
+        return rows if self._add_up(tokens, times, start, end) else None
 
-    def _add_up(self, known: Sequence[int], start: int | None = None, end: int | None = None) -> bool:
-        """Whether these are the tokens of the rows that are there, of which each that changed was read."""
-        token = schema.partition.c.token
-        sums = self._part(select(func.count(), func.coalesce(func.sum(token), 0)), start, end)
-        count, tokens = self._connection.execute(sums).one()
-        return bool((count, tokens) == (len(known), sum(known)))
+    def rows_after(self, known: Snapshot, written: Collection[int]) -> Mapping[int, PartitionRow]:
+        """The same, where nothing was written since but those buckets."""
+        return _on(known.rows, self.rows(written))
+
+    def _add_up(
+        self,
+        tokens: Sequence[int],
+        times: Iterable[int | None],
+        start: int | None = None,
+        end: int | None = None,
+    ) -> bool:
+        """Whether these are of the rows that are there, of which each that changed was read."""
+        there = self._connection.execute(self._part(_SUMS, start, end)).one()
+        return tuple(there) == (len(tokens), sum(tokens), sum((time or 0) % _REST for time in times))
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
@@ -282,6 +298,12 @@ class MapReader:
 
     def _all(self, wanted: Select[Any], **parameters: Any) -> Sequence[codec.Record]:
         return self._connection.execute(wanted, parameters).mappings().all()  # type: ignore[return-value]
+
+
+def _on(known: Mapping[int, PartitionRow], newer: Mapping[int, PartitionRow]) -> Mapping[int, PartitionRow]:
+    """Rows in order; the known ones themselves if none is newer."""
+    rows = {**known, **newer} if newer else known
+    return rows if len(rows) == len(known) else dict(sorted(rows.items()))
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -115,11 +115,18 @@ class Store:
         return self.retry.run(self.retry.critical, None, "list views", once)
 
     def snapshot(
-        self, view: str, start: int | None = None, end: int | None = None, known: Snapshot | None = None
+        self,
+        view: str,
+        start: int | None = None,
+        end: int | None = None,
+        known: Snapshot | None = None,
+        written: Collection[int] | None = None,
     ) -> Snapshot:
         """The map of a view at one version, or the part of it in `[start, end)`.
 
-        Rows that are `known` from before, of the same part, are not read again unless they changed.
+        Rows that are `known` from before, of the same part, are not read again unless they changed. Where it
+        is known which buckets one write has `written` since, or that none has, only those are, unless others
+        wrote too.
 
         Raises:
             UnknownView: nobody declared it.
@@ -128,9 +135,10 @@ class Store:
 
         def question(reader: MapReader) -> Snapshot:
             header, rows = reader.known_header(), None
-            if known is not None and known.header.version == header.version:
-                rows = known.rows
-            elif known is not None and known.header.version < header.version:
+            steps = None if known is None else header.version - known.header.version
+            if known is not None and written is not None and steps == bool(written):
+                rows = reader.rows_after(known, written)
+            elif known is not None and known.header.version <= header.version:
                 rows = reader.rows_since(known, start, end)
             if rows is None:
                 rows = {row.bucket: row for row in reader.rows_between(start, end)}

@@ -22,11 +22,12 @@ from mv_assets.tables.iceberg.deletes import (
     row_deletes,
 )
 from mv_assets.tables.iceberg.entries import DELETED, Entry, Manifest, partition_values
-from mv_assets.tables.iceberg.remembered import Metadata, Recent, place_of
+from mv_assets.tables.iceberg.remembered import Metadata, place_of
 from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Broken, Listing, RowDeletes
 from mv_assets.tables.parquet.footer import Extent, Range
+from mv_assets.tables.recent import Recent
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.tables.iceberg.deletes import Place, plain
-from mv_assets.tables.iceberg.remembered import Recent
 from mv_assets.tables.lakehouse import short
 from mv_assets.tables.parquet.footer import Unusable
+from mv_assets.tables.recent import Recent
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

@@ -6,12 +6,10 @@ time only.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,39 +22,6 @@ if TYPE_CHECKING:
 _THREADS = 8
 # What a look that is cut short may lose, in manifests; and how many are in memory at a time.
 _BATCH = 16
-
-T = TypeVar("T")
-
-
-class Recent(Generic[T]):
-    """Values that were wanted last, as many as weigh no more than so much together."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._weight = 0
-        self._kept: OrderedDict[Any, tuple[T, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Any) -> T | None:
-        with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
-
-    def put(self, key: Any, value: T, weight: int) -> None:
-        with self._lock:
-            self._weight -= self._kept.pop(key, (value, 0))[1]
-            self._kept[key] = value, weight
-            self._weight += weight
-            while self._weight > self._most:
-                self._weight -= self._kept.popitem(last=False)[1][1]
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
-            self._weight = 0
 
 
 @dataclass(slots=True)

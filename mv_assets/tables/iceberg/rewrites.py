@@ -9,8 +9,9 @@ from mv_assets.state.model import Segment
 from mv_assets.tables.iceberg.blocks import Meaning
 from mv_assets.tables.iceberg.deletes import Deletes
 from mv_assets.tables.iceberg.entries import ADDED, DELETED, Entry, Manifest
-from mv_assets.tables.iceberg.remembered import Metadata, Recent
+from mv_assets.tables.iceberg.remembered import Metadata
 from mv_assets.tables.listing import Rewrite
+from mv_assets.tables.recent import Recent
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata

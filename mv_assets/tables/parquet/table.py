@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ from mv_assets.tables.listing import ALWAYS, Broken, Details, Listing, OnRead, u
 from mv_assets.tables.parquet import partitions
 from mv_assets.tables.parquet.columns import columns_in
 from mv_assets.tables.parquet.examine import Examined, examine
+from mv_assets.tables.parquet.kept import KEPT, Carried, Kept, kept
 from mv_assets.tables.parquet.statistics import ranged
 from mv_assets.tables.times import TimeColumn
 
@@ -30,6 +31,8 @@ _BYTES = 64 << 20
 _LOGS = {"_delta_log": "delta", "metadata/version-hint.text": "iceberg"}
 # Files a thread takes at a time: handing over each small file would cost more than reading it.
 _TASK = 16
+# Of a table's files, one in so many is few: more are recalled with all others.
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class ParquetFiles:
 
     def current(self) -> ParquetTableVersion:
         return ParquetTableVersion(self, self._walk())
+
+    @property
+    def place(self) -> Hashable | None:
+        """What a listing depends on, but for what is there; None where nothing is to be remembered."""
+        inventory = self.inventory
+        if inventory.database is None or not inventory.keep:
+            return None
+        return inventory.database.where, inventory.table, self.path, self.pattern, self.settle_ms
 
     def _refuse_other_formats(self) -> None:
         """The files of a table with a log are not all of them its rows."""
@@ -95,6 +106,7 @@ class ParquetTableVersion:
 
     def listing(self, on_read: OnRead = unnoticed) -> Listing:
         look = _Look(self.table, self.walk)
+        look.carry()
         look.recall()
         try:
             look.examine(on_read)
@@ -115,6 +127,8 @@ class _Look:
         self._ranges: dict[str, tuple[int, int] | None] = {}
         self._nowhere: set[int] = set()
         self._gone: set[int] = set()
+        self._young: set[str] = set()
+        self._carried: Carried | None = None
         self._listing = Listing(
             table.name,
             walk.version,
@@ -130,16 +144,27 @@ class _Look:
             details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
 
+    def carry(self) -> None:
+        """Fill in the files that are still the objects they were when this process listed them last."""
+        place = self._table.place
+        known = None if place is None else kept(place, self._listing.at)
+        if known is None or self._unusable:
+            return
+        self._carried = Carried.into(self._listing, known)
+        self._left = dict(self._carried.left)
+
     def recall(self) -> None:
-        """Fill in the files that are still the objects they were."""
-        gone = []
-        for name, known in self._table.inventory.known():
+        """Fill in the files that are still the objects they were by the inventory."""
+        few = self._carried is not None and len(self._left) * _FEW <= len(self._listing)
+        gone = [] if self._carried is None else self._carried.gone
+        for name, known in self._table.inventory.known(self._left if few else None):
             at = self._left.get(name)
             if name in self._unusable:
                 broken = replace(self._unusable[name], start_ms=known.start_ms, end_ms=known.end_ms)
                 self._unusable[name] = broken
             elif at is None:
-                gone.append(name)
+                if self._carried is None:
+                    gone.append(name)
             elif known.trusted and known.identity == self._listing.identities[at]:
                 del self._left[name]
                 self._place(at, known)
@@ -184,7 +209,21 @@ class _Look:
         for broken in self._unusable.values():
             listing.place(broken, ALWAYS if self._table.time is None else broken.range)
         listing.unread |= {broken.name for broken in listing.unplaced}
+        self._keep()
         return listing
+
+    def _keep(self) -> None:
+        listing, carried, place = self._listing, self._carried, self._table.place
+        if place is None:
+            return
+        if listing.broken:
+            # Its range may yet be found out; and what is broken is to be seen as it is.
+            KEPT.forget(place)
+            return
+        if carried is not None:
+            listing.follow(carried.kept.listing, carried.changed(listing))
+        whole_at = listing.at if carried is None else carried.kept.whole_at
+        KEPT.put(place, Kept(listing, frozenset(self._young), whole_at), len(listing))
 
     def _examine(self, folder: Folder, names: Sequence[str]) -> list[Examined | None]:
         time, settle, now = self._table.time, self._table.settle_ms, self._listing.at
@@ -209,6 +248,7 @@ class _Look:
         # A store tells seconds: what is written twice in one is told apart by its content alone.
         listing.identities[at] ^= known.crc
         if not known.trusted:
+            self._young.add(name)
             listing.recheck(listing.at + settle)
         if known.nulls:
             listing.nulls[name] = known.nulls

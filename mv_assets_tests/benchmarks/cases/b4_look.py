@@ -94,21 +94,26 @@ def lake_of(
     """Files in hours, each in one; as many hours as there are files, or `buckets`."""
     folder = Path(tempfile.mkdtemp())
     try:
-        root = folder / "events"
-        write(root, files)
-        declared = ParquetTable(name="events", path=str(root), time_column="at")
-        views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
-        catalog = prepare(Draft("B4", DeclaredProject(tables=(declared,), views=views)), schemas=False)
-        store = Store(state or f"sqlite:///{folder}/state.db")
-        table = open_table(declared, store.database, now)
-        assert isinstance(table, ParquetFiles)
-        lake = Lake(root, store, catalog, table)
-        _know(lake, views[0].start, buckets)
-        _fill(lake)
+        write(folder / "events", files)
+        lake = opened(folder, names, state)
+        _know(lake, lake.catalog.view(names[0]).declared.start, buckets)
+        fill(lake)
         yield lake
-        store.close()
+        lake.store.close()
     finally:
         shutil.rmtree(folder)
+
+
+def opened(folder: Path, names: Sequence[str] = ("v",), state: str | None = None) -> Lake:
+    """What is in a lake's folder, for this process."""
+    root = folder / "events"
+    declared = ParquetTable(name="events", path=str(root), time_column="at")
+    views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
+    catalog = prepare(Draft("B4", DeclaredProject(tables=(declared,), views=views)), schemas=False)
+    store = Store(state or f"sqlite:///{folder}/state.db")
+    table = open_table(declared, store.database, now)
+    assert isinstance(table, ParquetFiles)
+    return Lake(root, store, catalog, table)
 
 
 def write(root: Path, files: int) -> None:
@@ -136,7 +141,7 @@ def _know(lake: Lake, start: int, buckets: int) -> None:
     lake.table.inventory.save(known)
 
 
-def _fill(lake: Lake) -> None:
+def fill(lake: Lake) -> None:
     """Commit all buckets, and look until nothing is left to see."""
     manager = PartitionManager(lake.store, clock=now)
     while sum(_commit(manager, observed) for observed in lake.rounds().values()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import dagster as dg
 import pyarrow as pa
@@ -19,7 +20,17 @@ from mv_assets_tests.benchmarks.figure import Figure
 _MOST_S = 30.0
 
 
+Tick = Callable[[], dg.SensorResult]
+
+
 def run(files: int = 100_000, name: str = "B8") -> Sequence[Figure]:
+    with ticking(files) as (lake, tick):
+        return list(_figures(name, files, lake, tick))
+
+
+@contextmanager
+def ticking(files: int) -> Iterator[tuple[b4_look.Lake, Tick]]:
+    """A lake, and the ticks of its sensor."""
     with b4_look.lake_of(files) as lake, dg.instance_for_test() as instance:
         project = lake.catalog.project.model_copy(
             update={
@@ -38,12 +49,10 @@ def run(files: int = 100_000, name: str = "B8") -> Sequence[Figure]:
             cursor = found.cursor
             return dg.SensorResult(run_requests=found.run_requests, asset_events=found.asset_events)
 
-        return list(_figures(name, files, lake, tick))
+        yield lake, tick
 
 
-def _figures(
-    name: str, files: int, lake: b4_look.Lake, tick: Callable[[], dg.SensorResult]
-) -> Iterator[Figure]:
+def _figures(name: str, files: int, lake: b4_look.Lake, tick: Tick) -> Iterator[Figure]:
     size = f"{files:,} files, {min(files, b4_look.BUCKETS):,} buckets"
     yield _timed(name, f"first tick, of a map that Dagster knows nothing of, {size}", tick, 0)
     yield _timed(name, f"tick that finds nothing, {size}", tick, 0)
@@ -52,7 +61,7 @@ def _figures(
     yield _timed(name, f"tick that finds one late file, {size}", tick, 1)
 
 
-def _timed(name: str, what: str, tick: Callable[[], dg.SensorResult], runs: int) -> Figure:
+def _timed(name: str, what: str, tick: Tick, runs: int) -> Figure:
     begin = time.perf_counter()
     found = tick()
     took = time.perf_counter() - begin

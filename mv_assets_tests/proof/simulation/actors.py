@@ -11,7 +11,11 @@ from mv_assets.publish.target import is_newer
 from mv_assets.state import rules
 from mv_assets.state.errors import Fenced, LeaseExpired, RowsMoved
 from mv_assets.state.model import Attempt, Copied, Planned, Publication, SecondLook
-from mv_assets_tests.proof.simulation.invariants import check_outcomes, check_planned
+from mv_assets_tests.proof.simulation.invariants import (
+    check_outcomes,
+    check_planned,
+    check_remembered,
+)
 from mv_assets_tests.proof.simulation.world import (
     LIFETIME,
     VIEW,
@@ -232,15 +236,18 @@ def looker_steps(world: World, index: int, looker: Looker) -> Steps:
         yield "looker lists", world.with_actor(index, replace(looker, at="listed", listed=world.base))
     elif looker.at == "listed":
         if world.idle(looker.listed, definition, closes=looker.closes):
-            yield "looker finds all idle", world.with_actor(index, Looker(looker.looks, looker.closes))
+            after = Looker(looker.looks, looker.closes, last=looker.last)
+            yield "looker finds all idle", world.with_actor(index, after)
             return
-        look = world.look(looker.listed, definition, world.memory.snapshot(), closes=looker.closes)
-        yield "looker compares", world.with_actor(index, replace(looker, at="marking", look=look))
+        look, found = world.look(looker.listed, definition, closes=looker.closes, last=looker.last)
+        check_remembered(look, world.look(looker.listed, definition, closes=looker.closes)[0])
+        after = replace(looker, at="marking", look=look, found=found)
+        yield "looker compares", world.with_actor(index, after)
     elif looker.at == "marking":
         assert looker.look is not None
         engine = Engine(world)
         engine.manager.look(world.view(definition), looker.look)
-        after = Looker(looker.looks - 1, looker.closes)
+        after = Looker(looker.looks - 1, looker.closes, last=looker.found)
         yield "looker marks", world.with_actor(index, after, memory=engine.memory)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mv_assets.state.model import Attempt, Planned
 from mv_assets.views.view import Window
@@ -87,8 +88,19 @@ def _looked_at(world: World) -> World:
     engine = Engine(world)
     engine.manager.declare(world.view("d1"))
     world.memory = engine.memory
-    engine.manager.look(world.view("d1"), world.look(world.base, "d1", engine.memory.snapshot()))
-    return world.evolve(memory=engine.memory)
+    engine.manager.look(world.view("d1"), world.look(world.base, "d1")[0])
+    return _remembered(world.evolve(memory=engine.memory))
+
+
+def _remembered(world: World) -> World:
+    """Whoever looks has looked before, and remembers it."""
+
+    def remembering(actor: Actor) -> Actor:
+        if not isinstance(actor, Looker):
+            return actor
+        return replace(actor, last=world.look(world.base, "d1", closes=actor.closes)[1])
+
+    return world.evolve(actors=tuple(map(remembering, world.actors)))
 
 
 def _filled(world: World) -> World:
@@ -108,7 +120,7 @@ def _filled(world: World) -> World:
             disk=world.disk | {attempt.generation: {bucket: data}},
             contents=world.contents | {(bucket, version): Content(data, "d1", 0, 0)},
         )
-    return world
+    return _remembered(world)
 
 
 def _writers(*runs: int) -> tuple[Writer, ...]:
@@ -235,6 +247,10 @@ MODELS: dict[str, tuple[Form, Form]] = {
     "a table that is only compacted": (
         lambda: warm((*_writers(1), Looker(2)), {"compact": 2}, buckets=3),
         lambda: warm((*_writers(2, 2), Looker(3), Looker(2)), {"compact": 2, "crash": 2}, buckets=3),
+    ),
+    "looks that remember": (
+        lambda: warm((Looker(2),), {"change": 2, "force": 1}),
+        lambda: warm((*_writers(2), Looker(3)), {"change": 3, "force": 1, "dimension": 1}),
     ),
     "a table that is compacted": (
         lambda: warm((*_writers(1), Looker(1)), {"change": 1, "compact": 1, "force": 1}),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mv_assets.observe import consistency, rewrites
+from mv_assets.observe import consistency, remembered, rewrites
 from mv_assets.observe.difference import difference
 from mv_assets.observe.inputs import BucketInputs, Ending, Recorded, ViewInputs
 from mv_assets.observe.second_look import SecondLooks
@@ -402,6 +402,43 @@ def _forced_followed(patch: pytest.MonkeyPatch) -> None:
 
     _everywhere(patch, "follow", wrong)
     _everywhere(patch, "may_follow", lambda row, _header: row is not None and row.inputs is not None)
+
+
+@mutant("remembered, whatever files changed")
+def _no_file_changed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ViewInputs, "changed_since", lambda *_: set())
+
+
+@mutant("remembered, whatever dimensions changed")
+def _no_dimension_changed(patch: pytest.MonkeyPatch) -> None:
+    right = ViewInputs.changed_since
+
+    def wrong(self: ViewInputs, before: ViewInputs, first: int, end: int) -> set[int] | None:
+        return right(self, before, first, end) or set()
+
+    patch.setattr(ViewInputs, "changed_since", wrong)
+
+
+@mutant("remembered, whatever others wrote")
+def _nobody_wrote(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(remembered, "_moved", lambda _before, _now: [])
+
+
+@mutant("remembered, what waits")
+def _all_settled(patch: pytest.MonkeyPatch) -> None:
+    """What a look has compared is settled, whatever it found."""
+    patch.setattr(remembered, "still_open", lambda _snapshot, _seen: frozenset())
+
+
+@mutant("remembered, without windows")
+def _own_time_only(patch: pytest.MonkeyPatch) -> None:
+    """A file that changed is looked for in the buckets of its own time."""
+    right = ViewInputs._reached_by
+
+    def wrong(self: ViewInputs, span: tuple[int, int], window: Window, *bounds: int) -> Iterator[int]:
+        return right(self, span, Window(window.table), *bounds)
+
+    patch.setattr(ViewInputs, "_reached_by", wrong)
 
 
 @mutant("rewrite of files that changed since")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from mv_assets.observe import consistency
+from mv_assets.observe import consistency, remembered
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.observation import Limits, cutoff
+from mv_assets.observe.remembered import Remembered
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases
@@ -20,7 +21,6 @@ from mv_assets.state.model import (
     Look,
     SecondLook,
     Segment,
-    Snapshot,
     Staged,
 )
 from mv_assets.state.publications import Publications
@@ -131,6 +131,9 @@ class Looker:
     at: str = "idle"
     listed: Base = Base()
     look: Look | None = None
+    # What its last look found out, and what the one under way did.
+    last: Remembered | None = None
+    found: Remembered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +276,24 @@ class World:
             for bucket, current in self.current_inputs(base, definition).items()
         }
 
-    def look(self, base: Base, definition: str, snapshot: Snapshot, *, closes: bool = True) -> Look:
-        seen, as_of = self.seen(base, definition, closes=closes), snapshot.header.version
-        inputs = self.inputs(base, definition, closes=closes)
+    def look(
+        self, base: Base, definition: str, *, closes: bool = True, last: Remembered | None = None
+    ) -> tuple[Look, Remembered]:
+        """What production code finds, and what it remembers; by what the `last` look found out, if given."""
+        snapshot, inputs = self.memory.snapshot(), self.inputs(base, definition, closes=closes)
+        as_of, seen = snapshot.header.version, self.seen(base, definition, closes=closes)
+        compared = None if last is None else remembered.to_compare(last, snapshot, inputs, self.buckets * DAY)
+        if compared is not None:
+            seen = {bucket: seen[bucket] for bucket in sorted(compared)}
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=self.freezes, rewritten=inputs.rewritten
         )
         wanted = consistency.needs_recorded(snapshot, found)
         recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in wanted}
-        return consistency.look(snapshot, as_of, inputs, found, recorded, self.clock)
+        among = None if compared is None else seen.keys()
+        look = consistency.look(snapshot, as_of, inputs, found, recorded, self.clock, among)
+        still_open = remembered.still_open(snapshot, seen.values())
+        return look, Remembered(inputs, snapshot, still_open, self.clock)
 
     def second_look(self, listed: Base, again: Base, definition: str, attempt: Attempt) -> SecondLook:
         """What production code sees `again` of work on what was listed before."""
@@ -343,6 +355,8 @@ def _actor_key(actor: Actor, memory: Memory) -> Hashable:
             actor.at,
             actor.listed,
             actor.look and _look_key(actor.look, memory),
+            _remembered_key(actor.last, memory),
+            _remembered_key(actor.found, memory),
         )
     if isinstance(actor, Publisher):
         held = (_shown_key(actor.wanted, memory), _shown_key(actor.seen, memory))
@@ -362,6 +376,16 @@ def _actor_key(actor: Actor, memory: Memory) -> Hashable:
         tuple((bucket, memory.place(token or 0)) for bucket, token in actor.noted),
         actor.forced,
     )
+
+
+def _remembered_key(last: Remembered | None, memory: Memory) -> Hashable:
+    """What decides which buckets the next look compares."""
+    if last is None:
+        return None
+    moved = (bucket for bucket, row in memory.rows.items() if last.snapshot.rows.get(bucket) is not row)
+    gone = last.snapshot.rows.keys() - memory.rows.keys()
+    header = last.snapshot.header
+    return id(last.view_inputs), last.open, tuple(moved), frozenset(gone), header.definition, header.start
 
 
 def _shown_key(shown: Shown | None, memory: Memory) -> Hashable:

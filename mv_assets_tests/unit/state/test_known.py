@@ -129,3 +129,21 @@ def test_what_is_stored_in_a_map_restored_from_a_backup_is_read_anew(known: Depl
         connection.execute(text("UPDATE mv_partition SET token = token - 1, reason = 'restored'"))
     d.manager.force(d.declaration, [3 * DAY], "by hand")
     assert d.store.stored(d.name, before) == d.store.stored(d.name)
+
+
+def test_after_a_look_only_what_it_wrote_is_read(known: Deployment) -> None:
+    """Unless somebody else wrote as well."""
+    d, before = known, known.map()
+    d.table.day("late", 1, 3)
+    assert d.look() == [3]
+    assert d.store.snapshot(d.name, known=before, written=[3 * DAY]) == d.map()
+    assert d.store.snapshot(d.name, known=d.map(), written=[]) == d.map()
+    d.manager.force(d.declaration, [5 * DAY], "by hand")
+    assert d.store.snapshot(d.name, known=before, written=[3 * DAY]) == d.map()
+
+
+def test_another_database_of_the_same_numbers_is_read_anew(known: Deployment) -> None:
+    d, before = known, known.map()
+    with d.store.database.write() as connection:
+        connection.execute(text("UPDATE mv_partition SET refreshed_at = refreshed_at + 1, reason = 'other'"))
+    assert d.store.snapshot(d.name, known=before) == d.map()
