@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from mv_assets.clock import clock
 from mv_assets.config import DeclaredProject, Spark
 from mv_assets.defs.names import Naming
+from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.errors import MvError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.project import Project
@@ -28,6 +29,8 @@ from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
+# So long the loading of definitions may look for the first data of a table.
+_LOADING_S = 20.0
 # So often the state is asked while definitions are loaded.
 _FEW = Profile(3, 0.050, 0.200)
 
@@ -82,14 +85,25 @@ class Deployment:
 
         A state that can't be read now is no reason not to load; the sensor will say what is wrong with it.
         """
-        views = self.catalog.views.values()
-        starts = {view.name: view.buckets.floor(view.declared.start) for view in views}
-        summaries = self._summaries()
+        views, summaries = self.catalog.views.values(), self._summaries()
+        with_data = [v.name for v in views if v.declared.start is None and v.name not in summaries]
+        found = self._found(with_data) if with_data else {}
+        starts = {}
         for view in views:
-            known = summaries.get(view.name)
-            if known is not None and known.header.width == view.buckets.text:
-                starts[view.name] = min(starts[view.name], known.header.start)
+            declared, known = view.declared.start, summaries.get(view.name)
+            start = found.get(view.name, self.now()) if declared is None else declared
+            if known is not None and (declared is None or known.header.width == view.buckets.text):
+                start = known.header.start if declared is None else min(declared, known.header.start)
+            starts[view.name] = view.buckets.floor(start)
         return starts
+
+    def _found(self, views: list[str]) -> dict[str, int]:
+        """Where the data of views begins that nobody has looked at yet; not of those that take too long."""
+        try:
+            with self.project("Dagster", progress=Deadline(_LOADING_S)) as project:
+                return project.coverage(*views)
+        except MvError:
+            return {}
 
     def _summaries(self) -> dict[str, MapSummary]:
         """What the state has of the views; nothing if it does not answer: a load must not wait for long."""

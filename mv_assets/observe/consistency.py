@@ -68,8 +68,12 @@ def look(
     found: Sequence[BucketInputs],
     recorded: Recorded,
     now: int,
+    beyond: str | None = None,
 ) -> Look:
-    """The look as the manager writes it: what follows, what is marked and why, how far the source reaches."""
+    """The look as the manager writes it: what follows, what is marked and why, how far the source reaches.
+
+    `beyond` is why some of the data is not covered that should be.
+    """
     header = snapshot.header
     follows = dict(_follows(snapshot, view_inputs, found, recorded))
     snapshot = _followed(snapshot, follows)
@@ -81,7 +85,6 @@ def look(
         # says less than there is to do, each look is a whole one.
         held = min(ending.source_end, header.watermark - 1)
         ending, recheck = replace(ending, source_end=held, closed=None), now
-    broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
     first_vacant = None if marks else _first_vacant_at_rest(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
     complete = rules.cap(rules.see_source(header, ending.source_end, ending.closed))
@@ -94,7 +97,7 @@ def look(
         marks=marks,
         follows=follows,
         recheck_at=recheck,
-        broken=broken,
+        broken=view_inputs.lines(beyond)[:_MOST_BROKEN],
         first_vacant=first_vacant,
         oldest_waiting=oldest_waiting,
         closed=ending.closed,

@@ -9,6 +9,7 @@ from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
 from mv_assets.observe import consistency, keys
 from mv_assets.observe.additions import Addition
+from mv_assets.observe.coverage import reach_back
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.maps import ImaginedMaps, Maps, RoundMaps
 from mv_assets.observe.observation import (
@@ -82,7 +83,8 @@ class Watch:
         self._present = Present(Tables(self._tables, self._listed), self._round_maps)
 
     def _declared(self, view: View, known: Mapping[str, MapSummary] | MvError) -> MapSummary:
-        check_start(view, view.declared.start, self._clock())
+        if view.declared.start is not None:
+            check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, ok(known).get(view.name))
 
     def _observe(self, view: View, named: frozenset[int], *, whole: bool) -> Observed:
@@ -97,10 +99,12 @@ class Watch:
         snapshot = self._round_maps.snapshot(view.name)
         view_inputs = self._present.inputs(view)
         keys.verify(view_inputs, self._tables)
+        snapshot, beyond = reach_back(self._maps, view, snapshot, view_inputs.base, now)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
         seen = {each.bucket: each for each in view_inputs.over(snapshot.header.start, end)}
-        snapshot = health.looked(self._look(view, snapshot, summary.header.version, view_inputs, seen, now))
+        look = self._look(view, snapshot, summary.header.version, view_inputs, seen, now, beyond)
+        snapshot = health.looked(look)
         self._round_maps.put(snapshot)
         if view.freezes:
             seen = self._with_recorded(view, snapshot, view_inputs, seen)
@@ -115,7 +119,7 @@ class Watch:
             dimensions_changed=view_inputs.dimensions_changed(now, limits.settle_at_most),
             alive=alive,
             additions=self._additions(view, snapshot, view_inputs, seen),
-            broken=tuple(line for _, line in view_inputs.unusable()),
+            broken=view_inputs.lines(beyond),
             named=named,
         )
 
@@ -127,12 +131,13 @@ class Watch:
         view_inputs: ViewInputs,
         seen: Mapping[int, BucketInputs],
         now: int,
+        beyond: str | None,
     ) -> Snapshot:
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
         )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now)
+        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now, beyond)
         return self._maps.look(view.declaration, snapshot, look)
 
     def _with_recorded(
@@ -203,7 +208,7 @@ class ImaginedWatch(Watch):
         clock: Callable[[], int],
         progress: Progress = NO_PROGRESS,
     ) -> None:
-        self._copies = ImaginedMaps(store)
+        self._copies = ImaginedMaps(store, clock)
         super().__init__(catalog, tables, self._copies, clock, progress)
 
     def again(self, view: View) -> Observed | MvError:

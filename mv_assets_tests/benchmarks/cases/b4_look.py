@@ -103,7 +103,7 @@ def lake_of(
         table = open_table(declared, store.database, now)
         assert isinstance(table, ParquetFiles)
         lake = Lake(root, store, catalog, table)
-        _know(lake, views[0].start, buckets)
+        _know(lake, views[0].start or 0, buckets)
         _fill(lake)
         yield lake
         store.close()
