@@ -13,14 +13,15 @@ from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
-from mv_assets.config import DeclaredProject, Spark
+from mv_assets.config import DeclaredProject
 from mv_assets.defs.names import Naming
 from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.errors import MvError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.project import Project
 from mv_assets.run.opened import OpenProject
-from mv_assets.spark.startup import start
+from mv_assets.spark.startup import start, starts_here
+from mv_assets.spark.turns import take_turn
 from mv_assets.state.model import MapSummary
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
@@ -130,22 +131,22 @@ def _session_of(spark: SparkResource) -> SparkSession:
     return session
 
 
-def spark_resource(declared: Spark) -> LazyPySparkResource:
+def spark_resource(project: DeclaredProject) -> dg.ConfigurableResource[Any]:
     """Spark as the project declares it. Its settings, which may hold secrets, are not shown in the UI."""
+    declared = project.spark
 
-    class ProjectSpark(LazyPySparkResource):
+    class ProjectSpark(dg.ConfigurableResource[Any]):
         """The project's Spark: started, or attached to, when it is first used."""
 
-        @classmethod
-        def _is_dagster_maintained(cls) -> bool:
-            return False
-
         @property
-        def spark_session(self) -> Any:
+        def spark_session(self) -> SparkSession:
+            if starts_here(declared):
+                # Nothing says that Dagster's instance has a limit of the pool.
+                take_turn(identity(project), dg.get_dagster_logger().info)
             # Not kept: one that has died is started again.
             return start(declared)
 
-    return ProjectSpark(spark_config={})
+    return ProjectSpark()
 
 
 @contextmanager

@@ -154,7 +154,11 @@ def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Fa
         for result in missing[:_MOST_REASONS]
     ]
     more = [f"- and {len(missing) - _MOST_REASONS} more"] if len(missing) > _MOST_REASONS else []
-    head = f"{len(missing)} of {len(results)} buckets of {refresh.view.name} are not up to date:"
+    first, view = missing[0], refresh.view.name
+    head = (
+        f"{view} {buckets.key(first.bucket)} {first.outcome.value}: {first.reason or 'no reason known'}\n"
+        f"{len(missing)} of {len(results)} buckets of {view} are not up to date:"
+    )
     asks = "The sensor asks for them again when they are due."
     return dg.Failure(
         description="\n".join([head, *lines, *more, asks]),
