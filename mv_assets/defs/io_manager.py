@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import dagster as dg
+
+# Only this type tells an input that was asked for as a whole; to ask for its keys would take minutes.
 from dagster._core.definitions.partitions.subset import AllPartitionsSubset
 from pyspark.sql import DataFrame
 
