@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dagster import DagsterInstance
+
+# Dagster asks a class that dagster.yaml names for its defaults in these types, and exports neither.
 from dagster._core.instance.ref import InstanceRef
 from dagster._serdes import ConfigurableClassData
 

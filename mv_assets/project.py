@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mv_assets.clock import clock
 from mv_assets.config import read
-from mv_assets.errors import MvError, ProjectClosed, Refused
+from mv_assets.errors import MvError, ProjectClosed, Refused, StateError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.state import health
 from mv_assets.state.errors import NoState, NotInForce, UnknownView
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mv_assets.reports.advice import Advised
     from mv_assets.reports.audit import Audited
     from mv_assets.reports.explanation import Explanation
+    from mv_assets.reports.metrics import Metrics
     from mv_assets.reports.plan import Plans
     from mv_assets.reports.publication import Published
     from mv_assets.reports.refresh import Refreshed
@@ -232,6 +233,28 @@ class Project:
         now = (self._machine if store is None else self._shared(store))()
         return Status(tuple(self._status(store, view, now) for view in asked), now)
 
+    def metrics(self, *views: str) -> Metrics:
+        """What monitoring asks of the views, from the state alone; also of one that can't be read now."""
+        from mv_assets.reports.metrics import Metrics
+
+        asked = [self.catalog.view(name).name for name in _names(views) or self.catalog.views]
+        try:
+            status, store = self.status(*asked), self._existing_store()
+            counters = {name: {} if store is None else store.counters(name) for name in asked}
+        except StateError as error:
+            return Metrics(None, error=error)
+        return Metrics(status, counters)
+
+    def coverage(self, *views: str) -> dict[str, int]:
+        """Where each view begins, as a look would find it now; nothing is written."""
+        watch = self._imagining(self.catalog)
+        observed = watch.round(_names(views))
+        return {
+            name: watch.map_of(name).header.start
+            for name, each in observed.items()
+            if not isinstance(each, MvError)
+        }
+
     def plan(self, *views: str) -> Plans:
         """What a refresh would do, why, and how many bytes it would read. Nothing is written."""
         from mv_assets.plan.downstream import following
@@ -396,8 +419,8 @@ class Project:
         if view in store.views() and found.definition not in store.history(view):
             # A mark is no place to take over a view, and all its buckets, by the way.
             raise NotInForce(view, found.definition, store.summary(view).header.definition)
-        uncovered(manager, found, wanted or (), now, extend=extend)
-        marked = tuple(manager.force(found.declaration, wanted, reason, extend=extend))
+        before = uncovered(manager, found, wanted or (), now, extend=extend)
+        marked = tuple(manager.force(found.declaration, wanted, reason, extend=bool(before)))
         return Marked(found, marked, self._publish_after([view]))
 
     def audit(self, view: str, *, sample: int | None = 10) -> Audited:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "gc": "Delete view data that no bucket and no reader needs, and rewrite data that is mostly dead.",
     "adopt": "Put an earlier definition of a view in force again; by default the one this project declares.",
     "drop": "Forget a view's buckets and delete its data; a refresh computes it all again.",
+    "metrics": "Print metrics of the views as OpenMetrics text, or serve them to a scraper.",
     "project": "Check the project file, or print its JSON schema for editors.",
     "demo": "Let something happen to the demo's files, and watch the views follow.",
     "dev": "Start Dagster's UI and daemon and a warm Spark; Ctrl-C stops them all.",

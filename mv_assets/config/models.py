@@ -29,6 +29,7 @@ from mv_assets.config.values import (
     Kinds,
     Label,
     MaybeDuration,
+    MaybeEvery,
     Name,
     Owners,
     OwnName,
@@ -321,7 +322,8 @@ class MaterializedView(Declared):
     bucket: BucketWidth
     """Minutes that divide the hour (15m), hours that divide the day (6h), 1d, 1w (Monday) or 1mo."""
     start: Start
-    """The first bucket; earlier data is not computed. In the view's time zone, if it names no other."""
+    """The first bucket; earlier data is not computed. In the view's time zone, if it names no other.
+    earliest: where the base's data begins."""
     buffer: Duration = _written("0s")
     """How long after its end a bucket is first computed."""
     closes: MaybeDuration = _written(None)
@@ -332,6 +334,12 @@ class MaterializedView(Declared):
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
     """The most neighbouring buckets that are computed together."""
+    max_runs: Count = 3
+    """In Dagster, the most runs that a sensor has waiting or running for the view at a time."""
+    every: MaybeEvery = _written(None)
+    """In Dagster, how often the view's tables are looked at; by default as often as all are."""
+    answers: bool = True
+    """Whether queries on the base may be answered from the view; by its own name it always answers."""
     on_base_delete: Literal["follow", "freeze"] = "follow"
     """freeze keeps what retention removes from the base table."""
     merge_floats: bool = False
@@ -368,6 +376,16 @@ class MaterializedView(Declared):
             _ = self.buckets
         except BucketError as error:
             raise ValueError(str(error)) from None
+        return self
+
+    @model_validator(mode="after")
+    def _looked_at_in_time(self) -> MaterializedView:
+        every, most = self.every, self.max_staleness
+        if every is not None and most is not None and every > most:
+            raise ValueError(
+                "every is longer than max_staleness: between two looks the view would be too old; look more "
+                "often, or allow more"
+            )
         return self
 
     @model_validator(mode="after")

@@ -19,7 +19,8 @@ from mv_assets.errors import BucketError, StateError
 from mv_assets.local_days import is_utc, is_zone
 from mv_assets.state_url import state_url
 
-_UNITS = {"ms": 1, "s": 1_000, "m": MINUTE, "h": HOUR, "d": DAY}
+_SECOND = 1_000
+_UNITS = {"ms": 1, "s": _SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _DURATION = r"^[0-9]+(ms|s|m|h|d)$"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PYTHON_NAME = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
@@ -38,6 +39,8 @@ _CONNECT_PORT = 15002
 # Dagster writes earlier years, and weeks that begin in them, with three digits, and needs a bucket after any.
 _FIRST_YEAR, _LAST_YEAR = 1001, 9998
 EARLIEST = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+# As a start: where the data begins.
+_WITH_THE_DATA = "earliest"
 # A name or an address; what else would stand there by mistake may be a token.
 _HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
 
@@ -50,6 +53,12 @@ def _duration(value: Any) -> int:
     if len(number) > _MOST_DIGITS or int(number) * _UNITS[found[1]] > _LONGEST:
         raise ValueError(f"{value[:_MOST_DIGITS]!r} is longer than ten years")
     return int(number) * _UNITS[found[1]]
+
+
+def _whole_seconds(value: int) -> int:
+    if value < _SECOND or value % _SECOND:
+        raise ValueError("looks are whole seconds apart, at least one; write 1s, 30s, 5m")
+    return value
 
 
 def as_name(value: Any) -> str:
@@ -135,11 +144,14 @@ def time_in(value: Any, zone: str) -> Any:
     return value.replace(tzinfo=ZoneInfo(zone)) if naive else value
 
 
-def _start(value: Any) -> int:
-    """YAML has read a plain date or time already."""
+def _start(value: Any) -> int | None:
+    """YAML has read a plain date or time already. None is with the first data."""
+    if value == _WITH_THE_DATA:
+        return None
     value = when = time_in(value, "UTC")
     if not isinstance(when, datetime):
-        raise ValueError(f"{value!r} is not a time; write 2024-01-31 or 2024-01-31T15:00")  # noqa: TRY004
+        what = "write 2024-01-31, 2024-01-31T15:00 or earliest"
+        raise ValueError(f"{value!r} is not a time; {what}")  # noqa: TRY004
     try:
         when = when.astimezone(UTC)
     except OverflowError:
@@ -249,7 +261,8 @@ if TYPE_CHECKING:
 
     Duration = Read[str, int]
     MaybeDuration = Read[str | None, int | None]
-    Start = Read[str | date | datetime, int]
+    MaybeEvery = Read[str | None, int | None]
+    Start = Read[str | date | datetime, int | None]
     Key = Read[str | list[str] | tuple[str, ...], tuple[str, ...]]
     Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
     Kinds = Read[list[str] | tuple[str, ...], tuple[str, ...]]
@@ -260,8 +273,17 @@ else:
         int, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION})
     ]
     MaybeDuration = Duration | None
+    Every = Annotated[
+        int,
+        BeforeValidator(_duration),
+        AfterValidator(_whole_seconds),
+        WithJsonSchema({"type": "string", "pattern": _DURATION}),
+    ]
+    MaybeEvery = Every | None
     Start = Annotated[
-        int, BeforeValidator(_start), WithJsonSchema({"type": "string", "examples": ["2024-01-31"]})
+        int | None,
+        BeforeValidator(_start),
+        WithJsonSchema({"type": "string", "examples": ["2024-01-31", _WITH_THE_DATA]}),
     ]
     Key = Annotated[
         tuple[Text, ...],

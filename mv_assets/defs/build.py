@@ -184,7 +184,7 @@ def _definitions(
         schedules=garbage_schedules(deployment, jobs, running=collects),
         resources={
             deployment.naming.io_manager: io_manager(deployment),
-            deployment.naming.spark: spark or spark_resource(catalog.project.spark),
+            deployment.naming.spark: spark or spark_resource(catalog.project),
         },
     )
 

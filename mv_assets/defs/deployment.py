@@ -13,13 +13,15 @@ from dagster_pyspark import LazyPySparkResource, PySparkResource
 from pyspark.sql import SparkSession
 
 from mv_assets.clock import clock
-from mv_assets.config import DeclaredProject, Spark
+from mv_assets.config import DeclaredProject
 from mv_assets.defs.names import Naming
+from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.errors import MvError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.project import Project
 from mv_assets.run.opened import OpenProject
-from mv_assets.spark.startup import start
+from mv_assets.spark.startup import start, starts_here
+from mv_assets.spark.turns import take_turn
 from mv_assets.state.model import MapSummary
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store
@@ -28,6 +30,8 @@ from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
 
+# So long the loading of definitions may look for the first data of a table.
+_LOADING_S = 20.0
 # So often the state is asked while definitions are loaded.
 _FEW = Profile(3, 0.050, 0.200)
 
@@ -82,14 +86,25 @@ class Deployment:
 
         A state that can't be read now is no reason not to load; the sensor will say what is wrong with it.
         """
-        views = self.catalog.views.values()
-        starts = {view.name: view.buckets.floor(view.declared.start) for view in views}
-        summaries = self._summaries()
+        views, summaries = self.catalog.views.values(), self._summaries()
+        with_data = [v.name for v in views if v.declared.start is None and v.name not in summaries]
+        found = self._found(with_data) if with_data else {}
+        starts = {}
         for view in views:
-            known = summaries.get(view.name)
-            if known is not None and known.header.width == view.buckets.text:
-                starts[view.name] = min(starts[view.name], known.header.start)
+            declared, known = view.declared.start, summaries.get(view.name)
+            start = found.get(view.name, self.now()) if declared is None else declared
+            if known is not None and (declared is None or known.header.width == view.buckets.text):
+                start = known.header.start if declared is None else min(declared, known.header.start)
+            starts[view.name] = view.buckets.floor(start)
         return starts
+
+    def _found(self, views: list[str]) -> dict[str, int]:
+        """Where the data of views begins that nobody has looked at yet; not of those that take too long."""
+        try:
+            with self.project("Dagster", progress=Deadline(_LOADING_S)) as project:
+                return project.coverage(*views)
+        except MvError:
+            return {}
 
     def _summaries(self) -> dict[str, MapSummary]:
         """What the state has of the views; nothing if it does not answer: a load must not wait for long."""
@@ -116,22 +131,22 @@ def _session_of(spark: SparkResource) -> SparkSession:
     return session
 
 
-def spark_resource(declared: Spark) -> LazyPySparkResource:
+def spark_resource(project: DeclaredProject) -> dg.ConfigurableResource[Any]:
     """Spark as the project declares it. Its settings, which may hold secrets, are not shown in the UI."""
+    declared = project.spark
 
-    class ProjectSpark(LazyPySparkResource):
+    class ProjectSpark(dg.ConfigurableResource[Any]):
         """The project's Spark: started, or attached to, when it is first used."""
 
-        @classmethod
-        def _is_dagster_maintained(cls) -> bool:
-            return False
-
         @property
-        def spark_session(self) -> Any:
+        def spark_session(self) -> SparkSession:
+            if starts_here(declared):
+                # Nothing says that Dagster's instance has a limit of the pool.
+                take_turn(identity(project), dg.get_dagster_logger().info)
             # Not kept: one that has died is started again.
             return start(declared)
 
-    return ProjectSpark(spark_config={})
+    return ProjectSpark()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import dagster as dg
@@ -21,8 +22,11 @@ from mv_assets.state.publications import Publications
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.reach import sweep
+from mv_assets.tables.times import LAST
+from mv_assets.text import printable
 from mv_assets.views.view import View
 
+_MOST_BROKEN = 20
 DATA_VERSION = "dagster/data_version"
 _USER_PROVIDED = "dagster/data_version_is_user_provided"
 _CODE_VERSION = "dagster/code_version"
@@ -134,19 +138,35 @@ def observations(
     asset: dg.AssetKey, listing: Listing, width: Buckets, buckets: Iterable[int]
 ) -> list[dg.AssetObservation]:
     """What a base table holds now, partition by partition."""
-    found = fingerprints(listing, width, buckets)
-    return [_observation(asset, width.key(bucket), each) for bucket, each in found.items()]
+    found, table = fingerprints(listing, width, buckets), of_table(listing)
+    return [_observation(asset, width.key(bucket), each, table) for bucket, each in found.items()]
 
 
 def observation(asset: dg.AssetKey, listing: Listing) -> dg.AssetObservation:
     """What a dimension holds now."""
-    return _observation(asset, None, fingerprint(listing.segments()))
+    return _observation(asset, None, fingerprint(listing.segments()), of_table(listing))
 
 
-def _observation(asset: dg.AssetKey, partition: str | None, found: Fingerprint) -> dg.AssetObservation:
+def of_table(listing: Listing) -> Metadata:
+    """What a base table holds as a whole, and what is wrong with it."""
+    broken = [f"- {printable(str(file))}" for file in islice(listing.broken.values(), _MOST_BROKEN)]
+    left = len(listing.broken) - len(broken)
+    more = [f"- and {left} more"] if left else []
+    # A file without a time of its own belongs to all times.
+    newest = max((end for end in listing.ends if end < LAST), default=None)
+    return {
+        "files of the table": len(listing.listed()),
+        "newest data": "none" if newest is None else iso(newest),
+        "broken files": dg.MetadataValue.md("\n".join([*broken, *more]) or "none"),
+    }
+
+
+def _observation(
+    asset: dg.AssetKey, partition: str | None, found: Fingerprint, table: Metadata
+) -> dg.AssetObservation:
     return dg.AssetObservation(
         asset,
         partition=partition,
-        metadata={"files": found.segment_count, "fingerprint": version_of(found)},
+        metadata={"files": found.segment_count, "fingerprint": version_of(found), **table},
         tags={DATA_VERSION: version_of(found), _USER_PROVIDED: "true"},
     )

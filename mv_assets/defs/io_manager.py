@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import dagster as dg
+
+# Only this type tells an input that was asked for as a whole; to ask for its keys would take minutes.
 from dagster._core.definitions.partitions.subset import AllPartitionsSubset
 from pyspark.sql import DataFrame
 
@@ -154,7 +156,11 @@ def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Fa
         for result in missing[:_MOST_REASONS]
     ]
     more = [f"- and {len(missing) - _MOST_REASONS} more"] if len(missing) > _MOST_REASONS else []
-    head = f"{len(missing)} of {len(results)} buckets of {refresh.view.name} are not up to date:"
+    first, view = missing[0], refresh.view.name
+    head = (
+        f"{view} {buckets.key(first.bucket)} {first.outcome.value}: {first.reason or 'no reason known'}\n"
+        f"{len(missing)} of {len(results)} buckets of {view} are not up to date:"
+    )
     asks = "The sensor asks for them again when they are due."
     return dg.Failure(
         description="\n".join([head, *lines, *more, asks]),

@@ -14,8 +14,8 @@ from pydantic import Field
 from mv_assets.defs import checks, events
 from mv_assets.defs.deployment import Deployment, as_failures, identity
 from mv_assets.defs.names import POOL, PROJECT_TAG
-from mv_assets.defs.reporting import provenance
 from mv_assets.defs.signs_of_life import SignsOfLife
+from mv_assets.defs.tick.reporting import provenance
 from mv_assets.maintain.garbage import GcReport
 from mv_assets.project import Project
 from mv_assets.reports.refresh import Refreshed

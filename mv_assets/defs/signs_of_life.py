@@ -1,11 +1,13 @@
-"""Signs of life of a run that reads or waits: one that is silent for a quarter of an hour counts as dead."""
+"""Work that takes long: a run that is silent for a quarter of an hour is dead, a look has a deadline."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from logging import Logger
 from time import monotonic
 
 from mv_assets.buckets import duration
+from mv_assets.errors import StillReading
 from mv_assets.progress import Progress
 
 _EVERY_S = 240.0
@@ -27,3 +29,16 @@ class SignsOfLife(Progress):
     def waits(self, milliseconds: int) -> None:
         """Log what is waited for."""
         self._log.info("waits %s for files that are still arriving", duration(milliseconds))
+
+
+class Deadline(Progress):
+    """Ends a look that takes too long; what it has read is in the inventory."""
+
+    def __init__(self, seconds: float, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._ends = now() + seconds
+
+    def reading(self, table: str, files: int, size: int, all_files: int, whole: int) -> None:  # noqa: ARG002
+        """End the look once its time is over and files are left."""
+        if files < all_files and self._now() > self._ends:
+            raise StillReading(table, files, all_files)

@@ -56,7 +56,7 @@ def audit(
     header = project.store.summary(view.name).header
     if header.definition != view.definition:
         raise NotInForce(view.name, view.definition, header.definition)
-    watch = project.watch(progress, maps=ImaginedMaps(project.store))
+    watch = project.watch(progress, maps=ImaginedMaps(project.store, project.clock))
     observed = watch.round([view.name], whole=True)[view.name]
     if isinstance(observed, MvError):
         raise observed

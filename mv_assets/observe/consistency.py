@@ -68,11 +68,14 @@ def look(
     found: Sequence[BucketInputs],
     recorded: Recorded,
     now: int,
+    *,
     among: Collection[int] | None = None,
+    beyond: str | None = None,
 ) -> Look:
     """The look as the manager writes it: what follows, what is marked and why, how far the source reaches.
 
-    Where `among` is given, all other buckets with a row are known to be VALID.
+    Where `among` is given, all other buckets with a row are known to be VALID. `beyond` is why some of the
+    data is not covered that should be.
     """
     header, among = snapshot.header, snapshot.rows.keys() if among is None else among
     follows = dict(_follows(snapshot, view_inputs, found, recorded))
@@ -85,7 +88,6 @@ def look(
         # says less than there is to do, each look is a whole one.
         held = min(ending.source_end, header.watermark - 1)
         ending, recheck = replace(ending, source_end=held, closed=None), now
-    broken = tuple(line for _, line in view_inputs.unusable()[:_MOST_BROKEN])
     stale = {b for b in among if rules.effective_state(snapshot.rows.get(b), header) is State.STALE}
     first_vacant = None if marks or stale else _vacant(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
@@ -99,7 +101,7 @@ def look(
         marks=marks,
         follows=follows,
         recheck_at=recheck,
-        broken=broken,
+        broken=view_inputs.lines(beyond)[:_MOST_BROKEN],
         first_vacant=first_vacant,
         oldest_waiting=oldest_waiting,
         closed=ending.closed,

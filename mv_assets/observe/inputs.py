@@ -244,6 +244,10 @@ class ViewInputs:
         found = sorted(self.broken(), key=lambda each: (each[0], each[1].name))
         return [(file, f"{table}: {file}{'' if file.ranged else _HOLDS}") for table, file in found]
 
+    def lines(self, beyond: str | None) -> tuple[str, ...]:
+        """The same without the files; first why some of the data is not covered that should be."""
+        return (*([] if beyond is None else [beyond]), *(line for _, line in self.unusable()))
+
     @property
     def rewritten(self) -> bool:
         """Whether a table says that it replaced files by others with the same rows."""
@@ -382,10 +386,11 @@ def _windows(inputs: Inputs, segments: Sequence[Segment]) -> tuple[Fingerprint, 
 def version_of(view: View, versions: Sequence[str], dimensions: Mapping[str, str]) -> str:
     """One version for all inputs of a view: of its tables with a time in order, and of its dimensions.
 
-    A key that was not declared at the last look has yet to be verified.
+    A key that was not declared at the last look has yet to be verified, and where the data begins be found.
     """
     keys = sorted(view.declared.keys.items())
-    return f"{hashed(repr((*versions, sorted(dimensions.items()), *keys)))}"
+    start = ["earliest"] if view.declared.start is None else []
+    return f"{hashed(repr((*versions, sorted(dimensions.items()), *keys, *start)))}"
 
 
 def _wanted_of(listing: Listing) -> str | None:

@@ -57,6 +57,10 @@ class Maps(Protocol):
         """The map of a view that was declared."""
         ...
 
+    def extend(self, view: Declaration, before: Snapshot) -> Snapshot:
+        """The map with coverage from the declared start on, which is an earlier one."""
+        ...
+
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         """The map after a look."""
         ...
@@ -111,6 +115,10 @@ class StoredMaps:
         last = self.remembered(view)
         return self._store.snapshot(view, known=None if last is None else last.snapshot)
 
+    def extend(self, view: Declaration, before: Snapshot) -> Snapshot:
+        self._manager.declare(view)
+        return self._store.snapshot(view.view, known=before)
+
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         written = look.marks.keys() | look.follows.keys() if self._manager.look(view, look) else ()
         return self._store.snapshot(before.header.view, known=before, written=written)
@@ -130,8 +138,9 @@ class StoredMaps:
 class ImaginedMaps:
     """Copies of the maps: nothing is written. Without a store, the state is still empty."""
 
-    def __init__(self, store: Store | None) -> None:
+    def __init__(self, store: Store | None, clock: Callable[[], int]) -> None:
         self._store = store
+        self._clock = clock
         self._maps: dict[str, Snapshot] = {}
 
     def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
@@ -154,6 +163,12 @@ class ImaginedMaps:
     def snapshot(self, view: str) -> Snapshot:
         return self._maps[view]
 
+    def extend(self, view: Declaration, before: Snapshot) -> Snapshot:
+        header = rules.extend(before.header, view.start) or before.header
+        rows = {**before.rows, **rules.brought_in(before.header, header)}
+        self._maps[view.view] = replace(before, header=header, rows=rows)
+        return self._maps[view.view]
+
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         self._maps[view.view] = consistency.imagined(before, look)
         return self._maps[view.view]
@@ -174,20 +189,19 @@ class ImaginedMaps:
 
     def _declared(self, view: Declaration) -> Snapshot:
         if self._store is None:
-            return _new(view)
+            return self._new(view)
         try:
             before, history = self._store.snapshot(view.view), self._store.history(view.view)
         except UnknownView:
-            return _new(view)
+            return self._new(view)
         taken = rules.declare(before.header, history, view)
         if taken is not None:
             same_width = taken.width == before.header.width
             return Snapshot(taken, before.rows if same_width else {}, {}, None)
         return replace(before, header=rules.extend(before.header, view.start) or before.header)
 
-
-def _new(view: Declaration) -> Snapshot:
-    return Snapshot(rules.start_view(view), {}, {}, None)
+    def _new(self, view: Declaration) -> Snapshot:
+        return Snapshot(rules.start_view(view, self._clock()), {}, {}, None)
 
 
 class RoundMaps:

@@ -9,6 +9,7 @@ from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
 from mv_assets.observe import consistency, keys, remembered
 from mv_assets.observe.additions import Addition
+from mv_assets.observe.coverage import reach_back
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.maps import ImaginedMaps, Maps, RoundMaps
 from mv_assets.observe.observation import (
@@ -84,7 +85,8 @@ class Watch:
         self._present = Present(Tables(self._tables, self._listed), self._round_maps)
 
     def _declared(self, view: View, known: Mapping[str, MapSummary] | MvError) -> MapSummary:
-        check_start(view, view.declared.start, self._clock())
+        if view.declared.start is not None:
+            check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, ok(known).get(view.name))
 
     def _observe(self, view: View, named: frozenset[int], *, whole: bool) -> Observed:
@@ -99,6 +101,7 @@ class Watch:
         snapshot = self._round_maps.snapshot(view.name)
         view_inputs = self._present.inputs(view)
         keys.verify(view_inputs, self._tables)
+        snapshot, beyond = reach_back(self._maps, view, snapshot, view_inputs.base, now)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
         compared = self._to_compare(view, snapshot, view_inputs, end, named)
@@ -106,7 +109,8 @@ class Watch:
         every = view_inputs.over(snapshot.header.start, end) if compared is None else view_inputs.of(compared)
         seen = {each.bucket: each for each in every}
         as_of = summary.header.version
-        snapshot = health.looked(self._look(view, snapshot, as_of, view_inputs, seen, now, whole=whole))
+        looked = self._look(view, snapshot, as_of, view_inputs, seen, now, whole=whole, beyond=beyond)
+        snapshot = health.looked(looked)
         self._round_maps.put(snapshot)
         if view.freezes:
             seen = self._with_recorded(view, snapshot, view_inputs, seen)
@@ -121,7 +125,7 @@ class Watch:
             dimensions_changed=view_inputs.dimensions_changed(now, limits.settle_at_most),
             alive=alive,
             additions=self._additions(view, snapshot, view_inputs, seen),
-            broken=tuple(line for _, line in view_inputs.unusable()),
+            broken=view_inputs.lines(beyond),
             named=named,
         )
 
@@ -143,13 +147,16 @@ class Watch:
         now: int,
         *,
         whole: bool,
+        beyond: str | None,
     ) -> Snapshot:
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
         )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
         among = None if whole else seen.keys()
-        look = consistency.look(snapshot, as_of, view_inputs, found, recorded, now, among)
+        look = consistency.look(
+            snapshot, as_of, view_inputs, found, recorded, now, among=among, beyond=beyond
+        )
         looked = self._maps.look(view.declaration, snapshot, look)
         # Not before it is written: what was found and not said would be lost.
         still_open = remembered.still_open(snapshot, seen.values())
@@ -224,7 +231,7 @@ class ImaginedWatch(Watch):
         clock: Callable[[], int],
         progress: Progress = NO_PROGRESS,
     ) -> None:
-        self._copies = ImaginedMaps(store)
+        self._copies = ImaginedMaps(store, clock)
         super().__init__(catalog, tables, self._copies, clock, progress)
 
     def again(self, view: View) -> Observed | MvError:

@@ -113,7 +113,7 @@ def prepare(
     before = uncovered(manager, view, buckets or (), now, extend=extend)
     if force:
         known = None if buckets is None else sorted({*before, *computed(store, view, buckets)})
-        manager.force(view.declaration, known, "a forced refresh", extend=extend)
+        manager.force(view.declaration, known, "a forced refresh", extend=bool(before))
     elif before:
         manager.force(view.declaration, before, "the coverage was extended", extend=True)
 
@@ -145,10 +145,14 @@ def uncovered(
         TooManyBuckets: no look would get through all that is declared or would be covered.
 
     """
-    check_start(view, view.declared.start, now)
-    start = manager.declare(view.declaration).start
+    if view.declared.start is not None:
+        check_start(view, view.declared.start, now)
+    header = manager.declare(view.declaration)
+    start = header.start
     before = [each for each in buckets if each < start]
-    if before and not extend:
+    # Of a view that starts with its data nobody knows where that is before the first look.
+    unknown = view.declared.start is None and header.source_end is None
+    if before and not extend and not unknown:
         raise OutOfCoverage(view.name, view.buckets.key(before[0]), view.buckets.key(start))
     if before:
         check_extension(view, before[0], start, now)

@@ -110,6 +110,9 @@ def _json(found: ViewStatus, now: int) -> dict[str, Any]:
     view, snapshot, most = found.view, found.snapshot, found.view.declared.max_staleness
     result: dict[str, Any] = {
         "name": view.name,
+        **_declared(view),
+        "looked_at": None,
+        "refreshed_at": None,
         "version": 0,
         "watermark": None,
         "waits_for": None,
@@ -130,14 +133,31 @@ def _json(found: ViewStatus, now: int) -> dict[str, Any]:
     }
     if snapshot is None:
         return result
-    counts = health.counts(snapshot)
+    counts, look = health.counts(snapshot), snapshot.look
+    refreshed = max((row.refreshed_at for row in snapshot.rows.values() if row.refreshed_at), default=None)
     return result | {
+        "looked_at": None if look is None else iso(look.at),
+        "refreshed_at": None if refreshed is None else iso(refreshed),
         "version": snapshot.header.version,
         "watermark": iso(snapshot.header.watermark),
-        "waits_for": None if snapshot.look is None else snapshot.look.ends_first,
+        "waits_for": None if look is None else look.ends_first,
         "lag_seconds": health.lag(snapshot.header, now) / 1000,
         "counts": {state: counts[State(state)] for state in ("VALID", "STALE")},
         "buckets": [_bucket(snapshot, bucket) for bucket in sorted(snapshot.rows)],
+    }
+
+
+def _declared(view: View) -> dict[str, Any]:
+    """What it is made of: what computes it, and the tables that it reads."""
+    declared = view.declared
+    windows = [
+        {"table": each.table, "from_seconds": each.before / 1000, "to_seconds": each.after / 1000}
+        for each in view.windows
+    ]
+    return {
+        "sql": declared.sql,
+        "python": declared.python_name,
+        "sources": [*windows, *({"table": name, "whole": True} for name in declared.joined)],
     }
 
 

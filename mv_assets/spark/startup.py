@@ -84,6 +84,11 @@ def is_local(declared: Spark) -> bool:
     return declared.remote is None and (declared.master or "local").startswith("local")
 
 
+def starts_here(declared: Spark) -> bool:
+    """Whether `start` begins a Spark in this process that computes on this machine."""
+    return is_local(declared) and os.environ.get(REMOTE) is None
+
+
 def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     """A driver in this process's own JVM.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from mv_assets.state import rules
@@ -20,6 +21,9 @@ from mv_assets.state.model import (
     State,
 )
 from mv_assets.state.store.map_writer import MapWriter
+
+# Counters of a view besides those of the log's operations: complete looks, and what was computed in all.
+LOOKS, ROWS, BYTES, MILLISECONDS = "looks", "rows", "bytes", "ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ def write(tx: MapWriter, change: Change, now: int, who: str) -> Change:
         tx.put_header(None, change.after)
     _write_beside(tx, change)
     if not change.steps:
+        tx.count(_counted(change, ()))
         return change
     if change.adds_definition:
         tx.put_definition(change.after.definition, change.after.width, change.version)
@@ -112,7 +117,9 @@ def write(tx: MapWriter, change: Change, now: int, who: str) -> Change:
     tx.put_rows(change.found, [row for bucket, row in rows if bucket not in change.segments])
     tx.put_rows(change.found, [row for bucket, row in rows if bucket in change.segments], change.segments)
     _turn_over(tx, change)
-    tx.put_events(_lines(change, now, who))
+    lines = list(_lines(change, now, who))
+    tx.put_events(lines)
+    tx.count(_counted(change, lines))
     if change.before is None:
         return change
     return replace(change, after=_put_header(tx, change.before, change))
@@ -156,6 +163,18 @@ def _lines(change: Change, now: int, who: str) -> Iterator[Event]:
         prior = State.VACANT if before is None else before.state
         why = change.why.get(bucket) or row.reason
         yield Event(operation, bucket, prior, row.state, change.version, now, who, why)
+
+
+def _counted(change: Change, lines: Iterable[Event]) -> Counter[str]:
+    """What the view's counters are told of a write: its looks, its lines, what was computed."""
+    counted = Counter[str](line.operation.value for line in lines)
+    counted[LOOKS] = int(change.look is not None)
+    for row in change.rows.values():
+        if row.content == row.token and row.operation is not None:
+            counted[ROWS] += row.rows
+            counted[BYTES] += row.bytes
+            counted[MILLISECONDS] += row.duration_ms
+    return counted
 
 
 def _operation(before: PartitionRow | None, after: PartitionRow) -> Operation:

@@ -59,11 +59,12 @@ class PartitionManager:
             Fenced: the definition is an earlier one.
 
         """
+        now = self.clock()
 
         def decide(tx: MapWriter) -> Change:
             before = tx.header()
             if before is None:
-                after = rules.start_view(view)
+                after = rules.start_view(view, now)
                 return Change(None, after, adds_definition=True, line=Line(Operation.DECLARE))
             taken = rules.declare(before, tx.history(), view)
             if taken is not None:

@@ -143,7 +143,8 @@ class Declaration:
     view: str
     definition: str
     width: str
-    start: int
+    # None: with the first data, which looks find.
+    start: int | None
 
     @property
     def buckets(self) -> Buckets:

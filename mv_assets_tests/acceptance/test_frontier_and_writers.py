@@ -35,7 +35,8 @@ def test_40_number_5_missing_holds_w_in_2000_completion_orders() -> None:
     for seed in range(2_000):
         days = [day for day in range(12) if day != 5]
         random.Random(seed).shuffle(days)
-        header, rows = rules.see_source(rules.start_view(declared), 12 * DAY - 1), dict[int, PartitionRow]()
+        header = rules.see_source(rules.start_view(declared, 0), 12 * DAY - 1)
+        rows = dict[int, PartitionRow]()
         for day in days:
             header = _append(header, rows, table, day * DAY)
         assert header.watermark == 5 * DAY, seed

@@ -210,7 +210,7 @@ class Lake:
 
     def dry(self, name: str = "v", named: frozenset[int] = frozenset()) -> Observed:
         """A round that writes nothing."""
-        watch = Watch(self.catalog, self.tables, ImaginedMaps(self.store), self.clock)
+        watch = Watch(self.catalog, self.tables, ImaginedMaps(self.store, self.clock), self.clock)
         observed = watch.round(whole=True, named={name: named})[name]
         if isinstance(observed, MvError):
             raise observed

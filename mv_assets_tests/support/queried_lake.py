@@ -219,7 +219,7 @@ class QueriedLake:
                 first = buckets.floor(buckets.shifted(low, -window.after))
                 found |= {*buckets.between(first, buckets.shifted(high, window.before) + 1)}
         last = max((high for _, high in self._reached(view.windows[0].table)), default=-1)
-        return sorted(bucket for bucket in found if view.declared.start <= bucket <= last)
+        return sorted(bucket for bucket in found if (view.declared.start or 0) <= bucket <= last)
 
     def _reached(self, table: str) -> list[tuple[int, int]]:
         below = self.lake.catalog.views.get(table)

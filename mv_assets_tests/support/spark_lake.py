@@ -157,7 +157,7 @@ class SparkLake(Lake):
     def bucket_by_bucket(self, view: View, sql: str, filled: Sequence[int]) -> str:
         """A view that is meant bucket by bucket, as one query: each bucket's over the rows of its windows."""
         parts = []
-        for bucket in filled or [view.declared.start]:
+        for bucket in filled or [view.declared.start or 0]:
             end = view.buckets.next(bucket)
             read = []
             for window in view.windows:
@@ -189,7 +189,7 @@ class SparkLake(Lake):
             below = self.catalog.views.get(window.table)
             if below is not None:
                 # What an upstream bucket is now has not come down here yet.
-                valid, start = self._valid(below), below.declared.start
+                valid, start = self._valid(below), below.declared.start or 0
                 spans = {b: view.buckets.window(b, window.before, window.after) for b in found}
                 parts = {
                     b: below.buckets.between(max(first, start), end) for b, (first, end) in spans.items()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord, RunsFilter
+
+# `get_backfills` is public; what it is asked with, and gives, is nowhere else.
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
 
 from mv_assets.defs.names import FIRST_TAG, LAST_TAG, PARTITION_TAG, WORK_TAG

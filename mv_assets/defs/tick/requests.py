@@ -15,9 +15,6 @@ from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due, retry_delay
 from mv_assets.views.view import View
 
-# As many runs of a view wait or run at a time: the oldest repair, the first append, and one of all else.
-MOST_RUNS = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Asking:
@@ -26,6 +23,7 @@ class Asking:
     view: View
     planned: tuple[Planned, ...]
     reason: str
+    appends: bool = False
 
     @property
     def buckets(self) -> list[int]:
@@ -38,28 +36,41 @@ class Asking:
         return hashlib.blake2b(named.encode(), digest_size=10).hexdigest()
 
 
-def askings(view: View, plan: Plan, is_free: Callable[[int], bool]) -> Iterator[Asking]:
-    """What of a plan is to be asked for, first what must not starve: the oldest repair, the first append."""
-    for planned, reason in _in_turn(view, plan):
+def askings(
+    view: View, plan: Plan, is_free: Callable[[int], bool], *, appends_first: bool = False
+) -> Iterator[Asking]:
+    """What of a plan is to be asked for, first what must not starve: the oldest repair, the first append.
+
+    Which of these two goes first is to change from time to time: there may be room for one only.
+    """
+    for planned, reason, appends in _in_turn(view, plan, appends_first=appends_first):
         by_bucket = {each.bucket: each for each in planned if is_free(each.bucket)}
         for stretch in view.buckets.stretches(by_bucket):
-            yield Asking(view, tuple(by_bucket[bucket] for bucket in stretch), reason)
+            yield Asking(view, tuple(by_bucket[bucket] for bucket in stretch), reason, appends)
 
 
-def _in_turn(view: View, plan: Plan) -> Iterator[tuple[Sequence[Planned], str]]:
+# Buckets, why, and whether they are new.
+_Turn = tuple[Sequence[Planned], str, bool]
+
+
+def _in_turn(view: View, plan: Plan, *, appends_first: bool) -> Iterator[_Turn]:
     repairs = [work for work in plan.work if work.operation in (Due.OVERWRITE, Due.DELETE)]
     appends = [work for work in plan.work if work.operation is Due.APPEND]
-    first: list[Work] = [*repairs[-1:], *appends[:1]]
-    yield from ((work.buckets, work.reason) for work in first)
+    first = [*repairs[-1:], *appends[:1]]
+    yield from map(_turn, reversed(first) if appends_first else first)
     yield from _together(plan.failing, view.declared.max_buckets_per_run)
-    yield from ((work.buckets, work.reason) for work in (*repairs[:-1], *appends[1:]))
+    yield from map(_turn, (*repairs[:-1], *appends[1:]))
 
 
-def _together(failing: Sequence[Failing], most: int) -> Iterator[tuple[Sequence[Planned], str]]:
+def _turn(work: Work) -> _Turn:
+    return work.buckets, work.reason, work.operation is Due.APPEND
+
+
+def _together(failing: Sequence[Failing], most: int) -> Iterator[_Turn]:
     """Buckets that are known to fail, as many at a time as a run may have."""
     for at in range(0, len(failing), most):
         some = failing[at : at + most]
-        yield [each.planned for each in some], some[0].error
+        yield [each.planned for each in some], some[0].error, False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
 from pydantic import BaseModel, Field, ValidationError
 
+from mv_assets.buckets import iso
 from mv_assets.defs import checks, events
 from mv_assets.defs.base_tables import missing_observations, width_of
 from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.partitions import partitions_of
-from mv_assets.defs.reporting import BEGIN, Position, end_of, unreported, wipes
+from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.defs.tick.claims import Claims, claims, unfinished
 from mv_assets.defs.tick.lost_runs import living
-from mv_assets.defs.tick.requests import MOST_RUNS, Asking, History, askings, chosen, request
+from mv_assets.defs.tick.reporting import BEGIN, Position, end_of, unreported, wipes
+from mv_assets.defs.tick.requests import Asking, History, askings, chosen, request
 from mv_assets.errors import MvError, StateError, StillReading
 from mv_assets.observe import rewrites
 from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan
-from mv_assets.progress import Progress
 from mv_assets.run.executor import carry_out
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
@@ -37,18 +37,22 @@ _READING_S = 35.0
 # So many STALE buckets, the newest, are shown as out of date at a time.
 _MOST_OBSERVED = 200
 _MOST_LOGGED = 20
+_SECOND = 1_000
 
 
 class Memory(BaseModel):
     """What a sensor remembers between ticks: only what it told Dagster, all else is in the map.
 
-    By view: up to where in the map Dagster knows everything, when the checks were made, the last wipe.
+    By view: up to where in the map Dagster knows everything, when the checks were made, the last wipe,
+    whether it was a repair that was asked for last. And when there is something to look for again.
     """
 
     reported: dict[str, tuple[int, int]] = Field(default_factory=dict, alias="told")
     checked: dict[str, str] = {}
     observed: dict[str, str] = {}
     wiped: dict[str, float] = {}
+    repaired: dict[str, bool] = {}
+    rests_until: int = 0
 
     @classmethod
     def of(cls, cursor: str | None) -> Memory:
@@ -83,18 +87,25 @@ class _TickResult:
 def table_sensor(
     deployment: Deployment, table: str, views: list[View], starts: dict[str, int], interval_s: int
 ) -> dg.SensorDefinition:
-    """Watches a base table for all views that come from it, directly or through another view."""
+    """Watches a base table for all views that come from it, directly or through another view.
+
+    It looks as often as they want. While something is left to be done for one of them, or others have changed
+    their maps, it goes on at the usual pace.
+    """
+    usual = interval_s * _SECOND
+    period = min(view.declared.every or usual for view in views)
+    rest = period if period > usual else 0
 
     @dg.sensor(
         name=deployment.naming.of(f"watch_{table}"),
         asset_selection=dg.AssetSelection.assets(*deployment.by_key(views)),
-        minimum_interval_seconds=interval_s,
+        minimum_interval_seconds=min(usual, period) // _SECOND,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Looks at the files of {table} and asks for buckets that are new or no longer match.",
     )
     def watch(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with deployment.open(f"Dagster sensor watch_{table}") as project:
-            return _Tick(context, deployment, project, views, starts).evaluate().result()
+            return _Tick(context, deployment, project, views, starts).evaluate(rest).result()
 
     return watch
 
@@ -120,9 +131,30 @@ class _Tick:
         self._named = deployment.by_key(views)
         self._wipes = wipes(context.instance, self._named)
 
-    def evaluate(self) -> _TickResult:
+    def evaluate(self, rest: int) -> _TickResult:
+        """Look, unless all was at rest at a look that is not that long ago."""
+        memory, now = self._result.memory, self._deployment.now()
+        # A clock that has been set back does not keep anybody from looking.
+        if now < memory.rests_until <= now + rest and not self._has_moved():
+            self._result.notes.append(f"all is at rest; looks again at {iso(memory.rests_until)}")
+            return self._result
+        found = self._look()
+        rests = all(not isinstance(each, MvError) and each.at_rest for each in found.values())
+        memory.rests_until = now + rest if rests and not self._result.runs else 0
+        return self._result
+
+    def _has_moved(self) -> bool:
+        """Whether maps are others than those that Dagster was told of."""
+        try:
+            known = self._project.store.summaries(self._views)
+        except MvError:
+            return True
+        told = self._result.memory.reported
+        return any(told.get(name) != end_of(each.header.version) for name, each in known.items())
+
+    def _look(self) -> dict[str, Observed | MvError]:
         project, repository = self._project, self._context.repository_def
-        found = project.watch(_Deadline(_READING_S)).round(self._views)
+        found = project.watch(Deadline(_READING_S)).round(self._views)
         now = self._deployment.now()
         runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
         claimed = claims(self._instance, repository, self._named, runs)
@@ -135,7 +167,7 @@ class _Tick:
                 self._report_error(view, observed)
             else:
                 self._go_on(view, observed, claimed)
-        return self._result
+        return {name: found[name] for name in self._views}
 
     def _go_on(self, view: View, observed: Observed, claimed: Claims) -> None:
         try:
@@ -159,14 +191,17 @@ class _Tick:
         def is_free(bucket: int) -> bool:
             return start <= bucket and view.buckets.next(bucket) <= now and not claimed.has(view, bucket)
 
-        room = MOST_RUNS - claimed.own.get(view.name, 0)
+        room, memory = view.declared.max_runs - claimed.own.get(view.name, 0), self._result.memory
         known = partitions_of(view.buckets, start)
         # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
-        candidates = (each for each in askings(view, plan, is_free) if self._has_partitions(known, each))
+        turns = askings(view, plan, is_free, appends_first=memory.repaired.get(view.name, False))
+        candidates = (each for each in turns if self._has_partitions(known, each))
         asked, waiting = chosen(candidates, room, lambda asking: History.of(self._instance, asking), now)
         self._result.runs += [
             request(self._deployment.key_of(view.name), asking, history) for asking, history in asked
         ]
+        for asking, _ in asked[-1:]:
+            memory.repaired[view.name] = not asking.appends
         for asking in waiting[:1]:
             self._note(view, f"{view.buckets.span(asking.buckets)} waits, as it was tried a moment ago")
         computed = [each for work in plan.work if work.operation is not Due.REVERT for each in work.buckets]
@@ -310,15 +345,3 @@ class _Tick:
 def _digest(*what: object) -> str:
     """Names it in few characters: it goes into a cursor, and thousands of files may be broken."""
     return hashlib.blake2b(repr(what).encode(), digest_size=8).hexdigest()
-
-
-class _Deadline(Progress):
-    """Ends a look that takes too long; what it has read is in the inventory."""
-
-    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._ends = monotonic() + seconds
-
-    def reading(self, table: str, files: int, size: int, all_files: int, whole: int) -> None:  # noqa: ARG002
-        if files < all_files and self._monotonic() > self._ends:
-            raise StillReading(table, files, all_files)

@@ -99,6 +99,8 @@ class ViewRelations:
         return ViewRelation(frame, rows, left, files)
 
     def _start(self, view: View) -> int:
+        if view.declared.start is None:
+            return BEFORE
         snapshot = self._pinned.snapshot(view.name)
         return view.declared.start if snapshot is None else min(snapshot.header.start, view.declared.start)
 
@@ -129,7 +131,7 @@ class ViewRelations:
         if not made:
             # Nothing else tells the types of no rows.
             frames, _ = self._frames(view, [()] * len(view.windows))
-            bucket = view.buckets.floor(self._start(view))
+            bucket = view.buckets.floor(view.declared.start or 0)
             made = [self._relations.bucket(view, bucket, frames).where("false")]
         return self._relations.together(view, made), read
 

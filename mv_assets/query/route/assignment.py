@@ -137,6 +137,9 @@ def route(
     considered: dict[str, str | None] = {}
     candidates: list[Candidate] = []
     for view in cache.candidates(asked.time.table) if explained else cache.promising(asked, sources):
+        if not view.declared.answers:
+            considered[view.name] = "it says `answers: false`; it can be asked by its own name"
+            continue
         try:
             found = match(asked, cache.view_columns(view, asked.time, sources))
         except NotPlain as reason:

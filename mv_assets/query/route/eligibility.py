@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mv_assets.observe import keys
+from mv_assets.observe.coverage import first_data
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
 from mv_assets.observe.present import Present
 from mv_assets.observe.rewrites import Followed
 from mv_assets.query.match.matches import UniqueKey
-from mv_assets.query.match.spans import BEFORE, Span
+from mv_assets.query.match.spans import AFTER, BEFORE, Span
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.state import health, rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.state.store import Store
 from mv_assets.tables import upstream
-from mv_assets.tables.listing import Listing
+from mv_assets.tables.listing import Listing, Pending
+from mv_assets.tables.times import FIRST
 from mv_assets.tables.types import INTEGERS
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View
@@ -75,7 +77,19 @@ class Eligibility:
         below = self._catalog.views[view.declared.base.table]
         snapshot = self._pinned.snapshot(below.name)
         start = below.declared.start if snapshot is None else snapshot.header.start
-        return max(start, self.covered_from(below))
+        return max(AFTER if start is None else start, self.covered_from(below))
+
+    def begins_late(self, view: View, snapshot: Snapshot) -> bool:
+        """Whether a view that starts with its data lacks some: data has come before what it covers."""
+        if view.declared.start is not None:
+            return False
+        name = view.declared.base.table
+        if name in self._catalog.tables:
+            found = first_data(self._pinned.tables.listing(name))
+            return found is not None and found[0] < snapshot.header.start
+        below = self._pinned.snapshot(name)
+        late = below is not None and self.begins_late(self._catalog.views[name], below)
+        return late or (below is not None and below.header.start < snapshot.header.start)
 
     def too_old(self, view: View, max_staleness: int | None = None) -> str | None:
         """Why the view is too old for a bounded query."""
@@ -188,8 +202,13 @@ class EligibleViews:
         snapshot = self.pinned.snapshot(name)
         if snapshot is None:
             return Listing(name, "", self.pinned.at)
-        rows = self.eligibility.rows(self.catalog.views[name], frozen=self.frozen)
-        return upstream.listing_of(snapshot, self.pinned.at, rows)
+        view = self.catalog.views[name]
+        rows = self.eligibility.rows(view, frozen=self.frozen)
+        listing = upstream.listing_of(snapshot, self.pinned.at, rows)
+        if self.eligibility.begins_late(view, snapshot):
+            why = f"data of {name} that no look has seen yet"
+            listing.pending = (Pending(FIRST, snapshot.header.start, why, vacant=True), *listing.pending)
+        return listing
 
 
 def spans_of(view: View, buckets: Collection[int]) -> list[Span]:

@@ -10,9 +10,12 @@ from mv_assets.state.errors import Fenced, OutOfCoverage, UnknownDefinition
 from mv_assets.state.model import _SEAL, Declaration, Header, PartitionRow, State
 
 
-def start_view(declaration: Declaration) -> Header:
-    """The header of a view declared for the first time."""
-    start = declaration.buckets.floor(declaration.start)
+def start_view(declaration: Declaration, now: int) -> Header:
+    """The header of a view declared for the first time.
+
+    One that starts with its data begins now, as far as is known before the first look.
+    """
+    start = declaration.buckets.floor(now if declaration.start is None else declaration.start)
     return Header(
         view=declaration.view,
         version=1,
@@ -28,8 +31,7 @@ def start_view(declaration: Declaration) -> Header:
 
 def in_force(header: Header, declaration: Declaration) -> bool:
     """Whether there is nothing to declare: this is the definition, and its coverage is included."""
-    start = header.buckets.floor(declaration.start)
-    return declaration.definition == header.definition and start >= header.start
+    return declaration.definition == header.definition and extend(header, declaration.start) is None
 
 
 def own(header: Header, declaration: Declaration) -> Header:
@@ -53,9 +55,8 @@ def declare(header: Header, history: Mapping[str, str], declaration: Declaration
         return None
     if declaration.definition in history:
         raise Fenced(header.view, declaration.definition, header.definition)
-    return _taking_over(
-        header, declaration.definition, declaration.width, min(header.start, declaration.start)
-    )
+    start = header.start if declaration.start is None else min(header.start, declaration.start)
+    return _taking_over(header, declaration.definition, declaration.width, start)
 
 
 def adopt(header: Header, history: Mapping[str, str], definition: str) -> Header | None:
@@ -88,10 +89,9 @@ def next_version(header: Header) -> Header:
     return replace(header, version=header.version + 1, seal=_SEAL)
 
 
-def extend(header: Header, start: int) -> Header | None:
+def extend(header: Header, start: int | None) -> Header | None:
     """Coverage from an earlier start. W stays, as it never goes back, unless nothing was ever below it."""
-    start = header.buckets.floor(start)
-    if start >= header.start:
+    if start is None or (start := header.buckets.floor(start)) >= header.start:
         return None
     watermark = start if header.watermark == header.start else header.watermark
     return replace(header, start=start, watermark=watermark, seal=_SEAL)

@@ -229,6 +229,12 @@ class MapReader:
             wanted = wanted.where(table.c.before.is_distinct_from(table.c.after))
         return [codec.event(record) for record in self._all(wanted)]
 
+    def counters(self) -> dict[str, int]:
+        """What has happened to the view since it was first counted."""
+        table = schema.counter
+        wanted = select(table).where(table.c.view == self.view)
+        return {record["name"]: record["value"] for record in self._all(wanted)}
+
     def generation(self, name: str) -> Generation | None:
         found = self._all(_GENERATION, at_view=self.view, name=name)
         return codec.generation(found[0]) if found else None

@@ -17,6 +17,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    text,
     update,
 )
 
@@ -67,6 +68,11 @@ _CLAIM = (
 )
 
 # Inline: nobody asks for the number of a new line in the log.
+# One statement, in the words that both databases know.
+_COUNT = text(
+    "INSERT INTO mv_counter (view, name, value) VALUES (:view, :name, :value) "
+    "ON CONFLICT (view, name) DO UPDATE SET value = mv_counter.value + excluded.value"
+)
 _INSERT = {table.name: insert(table).inline() for table in _partition.metadata.sorted_tables}
 _PUT_HEADER = update(schema.view).where(
     at_view(schema.view), schema.view.c.version == bindparam("at_version")
@@ -232,6 +238,12 @@ class MapWriter(MapReader):
 
     def put_events(self, events: Iterable[Event]) -> None:
         self._insert(schema.event, [codec.event_columns(event) for event in events])
+
+    def count(self, counted: Mapping[str, int]) -> None:
+        """Add to the view's counters."""
+        more = [{"view": self.view, "name": name, "value": value} for name, value in counted.items() if value]
+        if more:
+            self._run(_COUNT, more)
 
     def shorten_log(self, before: int, most: int) -> int:
         """Delete lines older than that which a later one has made history; how many those were."""

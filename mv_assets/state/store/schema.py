@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 8
+VERSION = 9
 
 _metadata = MetaData()
 
@@ -146,6 +146,15 @@ look = Table(
     Column("ends_first", String),
 )
 
+# What has happened to a view since it was first counted: it only grows, whatever gc forgets.
+counter = Table(
+    "mv_counter",
+    _metadata,
+    Column("view", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
 trouble = Table(
     "mv_trouble",
     _metadata,
@@ -255,6 +264,11 @@ def _publications(connection: Connection) -> None:
     publication.create(connection, checkfirst=True)
 
 
+def _counters(connection: Connection) -> None:
+    """What happens is counted from now on."""
+    counter.create(connection, checkfirst=True)
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -269,6 +283,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     6: _which_ends_first,
     7: _remembered_metadata,
     8: _publications,
+    9: _counters,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

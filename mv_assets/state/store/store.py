@@ -210,6 +210,10 @@ class Store:
         """The newest lines of the log, of one bucket or of all; all, or those that changed a state."""
         return self._ask(view, lambda reader: reader.events(bucket, most, only_changes=only_changes))
 
+    def counters(self, view: str) -> dict[str, int]:
+        """What has happened to a view since it was first counted, by name."""
+        return self._ask(view, lambda reader: reader.counters())
+
     def _ask(self, view: str, question: Callable[[MapReader], T]) -> T:
         def once() -> T:
             with self.read(view) as reader:

@@ -96,7 +96,7 @@ def lake_of(
     try:
         write(folder / "events", files)
         lake = opened(folder, names, state)
-        _know(lake, lake.catalog.view(names[0]).declared.start, buckets)
+        _know(lake, lake.catalog.view(names[0]).declared.start or 0, buckets)
         fill(lake)
         yield lake
         lake.store.close()

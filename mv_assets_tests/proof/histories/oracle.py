@@ -35,7 +35,7 @@ class Calendar:
 
     @property
     def first(self) -> date:
-        return self.day(self.view.start)
+        return self.day(self.view.start or 0)
 
     def day(self, start: int) -> date:
         """The day that begins at a time.

@@ -75,7 +75,7 @@ class City(SparkLake):
 
     def as_looked_at(self) -> City:
         """The same with the maps that a look now would leave: what files have changed under is STALE."""
-        watch = Watch(self.catalog, self.tables, imagined := ImaginedMaps(self.store), self.clock)
+        watch = Watch(self.catalog, self.tables, imagined := ImaginedMaps(self.store, self.clock), self.clock)
         found = watch.round(whole=True)
         for observed in found.values():
             if isinstance(observed, MvError):

@@ -251,7 +251,8 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     filled.view(max_staleness="2h")
     (view,) = filled.json("status")["views"]
     assert list(view) == [
-        *("name", "version", "watermark", "waits_for", "lag_seconds", "max_staleness_seconds", "counts"),
+        *("name", "sql", "python", "sources", "looked_at", "refreshed_at"),
+        *("version", "watermark", "waits_for", "lag_seconds", "max_staleness_seconds", "counts"),
         *(*NOTHING_WRONG, "computing", "published", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
@@ -261,6 +262,10 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     )
     assert view["counts"] == {"VALID": 3, "STALE": 0}
     assert view["lag_seconds"] > 0
+    assert (view["sql"], view["python"]) == (filled.project["views"][0]["sql"], None)
+    assert view["sources"] == [{"table": "trips", "from_seconds": 0.0, "to_seconds": 0.0}]
+    assert view["refreshed_at"] == max(each["refreshed_at"] for each in view["buckets"])
+    assert view["looked_at"] is not None
     first = view["buckets"][0]
     assert (isinstance(first.pop("crc"), str), isinstance(first.pop("generation"), str)) == (True, True)
     refreshed = datetime.fromisoformat(first.pop("refreshed_at"))

@@ -25,6 +25,7 @@ COMMANDS = {
     "--help": (*ENGINES, *FILES, *STATE),
     "--version": (*ENGINES, *FILES, *STATE),
     "status": (*ENGINES, *FILES),
+    "metrics": (*ENGINES, *FILES),
     "mark daily --bucket 2024-01-01": (*ENGINES, *FILES),
     "adopt daily": (*ENGINES, *FILES),
     "project schema": (*ENGINES, *FILES),

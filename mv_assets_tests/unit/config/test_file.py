@@ -430,7 +430,7 @@ def test_an_unknown_key_is_refused_with_what_was_meant(
         ("bucket", "daily", "'daily' is not a bucket width; use minutes that divide the hour"),
         ("buffer", "ten minutes", "'ten minutes' is not a duration; write a number and a unit"),
         ("max_staleness", "5", "5 is not a duration; write a number and a unit"),
-        ("start", "soon", "'soon' is not a time; write 2024-01-31 or 2024-01-31T15:00"),
+        ("start", "soon", "'soon' is not a time; write 2024-01-31, 2024-01-31T15:00 or earliest"),
         ("name", "Trips-Daily", "'Trips-Daily' is not a name; use lower-case letters"),
         ("base", "tripz", "there is no table or view tripz; did you mean trips?"),
         ("base", "zones", "table zones has no time_column, so its rows belong to no bucket; declare one"),
@@ -445,6 +445,12 @@ def test_an_unknown_key_is_refused_with_what_was_meant(
         ("max_buckets_per_run", "100000", "less than or equal to 10000"),
         ("max_buckets_per_run", "many", "valid integer"),
         ("max_buckets_per_run", "true", "not a number"),
+        ("max_runs", "0", "greater than or equal to 1"),
+        ("every", "soon", "'soon' is not a duration; write a number and a unit"),
+        ("every", "1500ms", "looks are whole seconds apart, at least one; write 1s, 30s, 5m"),
+        ("every", "0s", "looks are whole seconds apart, at least one; write 1s, 30s, 5m"),
+        ("answers", "never", "a valid boolean"),
+        ("start", "latest", "'latest' is not a time; write 2024-01-31, 2024-01-31T15:00 or earliest"),
         ("sql", "''", "empty"),
         ("sql", "[SELECT 1]", "text"),
         ("time_column", "5", "text"),
@@ -958,7 +964,7 @@ def in_zone(zone: str, **given: Any) -> MaterializedView:
     ],
 )
 def test_a_start_is_meant_where_the_view_is(zone: str, start: Any, moment: str) -> None:
-    assert iso(in_zone(zone, start=start).start) == moment
+    assert iso(in_zone(zone, start=start).start or 0) == moment
 
 
 def test_a_zone_makes_other_buckets_and_utc_by_another_name_does_not() -> None:
@@ -974,3 +980,13 @@ def test_a_zone_of_finer_buckets_is_a_mistake(tmp_path: Path) -> None:
     assert "views.hourly: 1h buckets have no time zone: finer buckets than 1d are UTC only" in str(
         caught.value
     )
+
+
+def test_a_view_that_is_looked_at_too_seldom_for_its_staleness_is_a_mistake(file: Path) -> None:
+    mistake = only(file, view(every="2h", max_staleness="1h"))
+    assert "every is longer than max_staleness" in mistake.what
+
+
+def test_a_start_may_be_where_the_data_begins(file: Path) -> None:
+    file.write_text(view(start="earliest"))
+    assert read(file).finished().views[0].start is None

@@ -58,7 +58,7 @@ def test_an_owner_is_what_dagster_takes_for_one(owner: str) -> None:
 @pytest.mark.parametrize("width", ["1m", "6h", "1d", "1w", "1mo"])
 @pytest.mark.parametrize("start", [FIRST, LAST, f"{LAST}T23:59"])
 def test_dagster_has_a_partition_for_the_first_and_the_last_start(width: str, start: str) -> None:
-    buckets, time = Buckets.of(width), _start(start)
+    buckets, time = Buckets.of(width), _start(start) or 0
     key = buckets.key(buckets.floor(time))
     found = partitions_of(buckets, time).time_window_for_partition_key(key)
     assert found.start.timestamp() * 1_000 == buckets.floor(time)

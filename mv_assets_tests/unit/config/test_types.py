@@ -55,6 +55,9 @@ hourly = MaterializedView(
     max_staleness="2h",
     stall_after="1h",
     max_buckets_per_run=10,
+    max_runs=1,
+    every="5m",
+    answers=False,
     owners=["team:city"],
 )
 daily = MaterializedView(
@@ -102,7 +105,7 @@ functions = [
     Function(name="twice", python=twice, returns="int"),
     Function(name="other", python="a.b:c", returns="int"),
 ]
-start: int = hourly.start
+start: int | None = hourly.start
 names: tuple[str, ...] = hourly.joined
 bound: int | None = hourly.max_staleness
 defs = build_definitions(

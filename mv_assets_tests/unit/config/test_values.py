@@ -112,7 +112,7 @@ def test_a_start_is_a_date_or_time_in_utc(value: Any, time: str) -> None:
 def test_any_other_start_is_refused_with_how_to_write_one(value: Any) -> None:
     said = complaint(Start, value)
     assert repr(value) in said
-    assert "is not a time; write 2024-01-31 or 2024-01-31T15:00" in said
+    assert "is not a time; write 2024-01-31, 2024-01-31T15:00 or earliest" in said
 
 
 @given(st.datetimes(datetime(1001, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC)))  # noqa: DTZ001

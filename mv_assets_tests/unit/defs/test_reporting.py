@@ -7,7 +7,7 @@ import dagster as dg
 from mv_assets.buckets import DAY
 from mv_assets.config import DeclaredProject, ParquetTable
 from mv_assets.config.file import Draft
-from mv_assets.defs.reporting import _known
+from mv_assets.defs.tick.reporting import _known
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.support.lake import view
 

@@ -361,7 +361,7 @@ def test_a_frozen_bucket_fails_nobodys_run(dagster: Make) -> None:
 
 
 def test_many_buckets_are_told_tick_by_tick(dagster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mv_assets.defs.reporting._MOST", 3)
+    monkeypatch.setattr("mv_assets.defs.tick.reporting._MOST", 3)
     made = dagster()
     made.lake.run()
     for told in (3, 4, 4):

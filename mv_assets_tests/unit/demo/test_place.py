@@ -183,5 +183,5 @@ def test_dagster_takes_the_owners(home: Path) -> None:
     for view in load(project_file(), schemas=False).project.views:
         assert view.description
         assert AssetSpec(view.name, owners=list(view.owners)).owners == list(view.owners)
-        assert iso(view.start).endswith("T00:00:00Z")
+        assert iso(view.start or 0).endswith("T00:00:00Z")
     assert home.is_dir()

@@ -21,6 +21,7 @@ from mv_assets.state.model import State
 from mv_assets_tests.support.lake import EPOCH, day, view
 from mv_assets_tests.support.queried_lake import (
     COUNT,
+    DAILY,
     HOURS,
     TYPES,
     QueriedLakes,
@@ -479,3 +480,18 @@ def test_explaining_says_of_every_view_why(queried_lake: QueriedLakes) -> None:
     assert "x" in str(served.considered["w"])
     served = made.answers.explain(Question("SELECT sum(fare) AS f FROM events", OFF))
     assert served.reason == "views are switched off"
+
+
+def test_a_view_that_is_not_for_queries_on_its_base_answers_by_its_own_name(
+    queried_lake: QueriedLakes,
+) -> None:
+    made = queried_lake(view(sql=HOURS, answers=False), filled=3)
+    answer = made.right(COUNT, None)
+    assert answer.served.considered == {"v": "it says `answers: false`; it can be asked by its own name"}
+    assert made.ask("SELECT sum(n) AS n FROM v").served.view == "v"
+
+
+def test_a_view_on_one_that_is_not_for_queries_may_answer_them(queried_lake: QueriedLakes) -> None:
+    above = view("w", base="v", sql=DAILY, time_column="day")
+    made = queried_lake(view(sql=HOURS, answers=False), above, filled=3)
+    assert made.right(COUNT).served.view == "w"

@@ -113,7 +113,7 @@ def look(d: Deployment) -> Step:
 
 
 @pytest.mark.parametrize(
-    ("operation", "most"), [(registration, 5), (append, 6), (overwrite, 6), (mark, 5), (look, 8)]
+    ("operation", "most"), [(registration, 5), (append, 7), (overwrite, 7), (mark, 6), (look, 9)]
 )
 def test_what_happens_most_takes_few_round_trips(
     deployment: Deployment, operation: Callable[[Deployment], Step], most: int

@@ -171,10 +171,10 @@ def test_a_lost_acknowledgement_changes_nothing(busy: Deployment, state_url: str
 # A person's mark made twice is two marks, a second DROP drops nothing but is logged, and a look that finds
 # its own marks in the map claims less than it saw, so that the next one is not skipped.
 REPEATED = {
-    "force": {"mv_view", "mv_partition", "mv_event"},
-    "force all": {"mv_view", "mv_partition", "mv_event"},
-    "drop": {"mv_view", "mv_event"},
-    "look": {"mv_look"},
+    "force": {"mv_view", "mv_partition", "mv_event", "mv_counter"},
+    "force all": {"mv_view", "mv_partition", "mv_event", "mv_counter"},
+    "drop": {"mv_view", "mv_event", "mv_counter"},
+    "look": {"mv_look", "mv_counter"},
 }
 
 

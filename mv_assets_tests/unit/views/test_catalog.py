@@ -483,9 +483,20 @@ def view_of(lake: Lake, **fields: Any) -> View:
         {"start": "2020-01-01"},
         {"max_staleness": "1d"},
         {"max_buckets_per_run": 1},
+        {"max_runs": 1, "every": "1h", "answers": False, "start": "earliest"},
         {"description": "trips an hour", "owners": ["me@example.com"]},
     ],
-    ids=["whitespace", "comments", "case", "buffer", "start", "max_staleness", "max_buckets", "description"],
+    ids=[
+        "whitespace",
+        "comments",
+        "case",
+        "buffer",
+        "start",
+        "max_staleness",
+        "max_buckets",
+        "settings",
+        "description",
+    ],
 )
 def test_the_definition_stays_when_the_rows_do(lake: Lake, fields: dict[str, Any]) -> None:
     assert view_of(lake, **fields).definition == view_of(lake).definition
@@ -628,6 +639,9 @@ def example() -> dict[str, Any]:
                 "closes": "1h",
                 "max_staleness": "2h",
                 "max_buckets_per_run": 64,
+                "max_runs": 2,
+                "every": "1h",
+                "answers": False,
                 "on_base_delete": "follow",
             }
         ],
@@ -667,6 +681,8 @@ def test_the_schema_takes_a_state_that_says_how_often_it_is_tried() -> None:
         (("views", 0, "closes"), "soon"),
         (("views", 0, "max_staleness"), "soon"),
         (("views", 0, "max_buckets_per_run"), 0),
+        (("views", 0, "max_runs"), 0),
+        (("views", 0, "every"), "often"),
         (("views", 0, "on_base_delete"), "keep"),
         (("views", 0, "name"), "Hourly-1"),
         (("views", 0, "base"), "Trips"),
