@@ -40,7 +40,7 @@ _CONNECT_PORT = 15002
 _FIRST_YEAR, _LAST_YEAR = 1001, 9998
 EARLIEST = (datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 # As a start: where the data begins.
-_WITH_THE_DATA = "earliest"
+WITH_THE_DATA = "earliest"
 # A name or an address; what else would stand there by mistake may be a token.
 _HOST = re.compile(r"\w[\w-]*(\.[\w-]+)*|[\da-f.]*:[\da-f.:]+(%\w+)?")
 
@@ -146,7 +146,7 @@ def time_in(value: Any, zone: str) -> Any:
 
 def _start(value: Any) -> int | None:
     """YAML has read a plain date or time already. None is with the first data."""
-    if value == _WITH_THE_DATA:
+    if value == WITH_THE_DATA:
         return None
     value = when = time_in(value, "UTC")
     if not isinstance(when, datetime):
@@ -283,7 +283,7 @@ else:
     Start = Annotated[
         int | None,
         BeforeValidator(_start),
-        WithJsonSchema({"type": "string", "examples": ["2024-01-31", _WITH_THE_DATA]}),
+        WithJsonSchema({"type": "string", "examples": ["2024-01-31", WITH_THE_DATA]}),
     ]
     Key = Annotated[
         tuple[Text, ...],

@@ -81,9 +81,7 @@ class _Asking:
         sources = {name: self._cache.source(name, statement, self._pinned) for name in statement.names}
         at_once = without_clock(statement, self._values)
         asked = request_of(at_once or statement, sources, time, by_clock=at_once is not None)
-        self._pinned.tables.listing(first)
-        extent = self._pinned.extent(first)
-        return Advisor(self._catalog, self._cache, asked, sources, 0 if extent is None else extent[0])
+        return Advisor(self._catalog, self._cache, asked, sources)
 
     def _timed(self, name: str) -> bool:
         return name in self._catalog.tables and self._catalog.tables[name].time_column is not None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 from sqlglot import exp
 
-from mv_assets.buckets import Buckets, iso
 from mv_assets.config import MaterializedView
+from mv_assets.config.values import WITH_THE_DATA
 from mv_assets.query.advise.change import changed
 from mv_assets.query.advise.proposal import Proposal
 from mv_assets.query.match.lack import Lack, Lacking, plainly
@@ -32,23 +32,26 @@ _WORDS = {"second": "by_second", "minute": "by_minute", "hour": "hourly", "day":
 
 @dataclass(frozen=True, slots=True)
 class Advisor:
-    """Advises on one SELECT over the tables of some sources; `start` is when the base's rows begin."""
+    """Advises on one SELECT over the tables of some sources."""
 
     catalog: Catalog
     cache: SchemaCache
     asked: Request
     sources: Mapping[str, Source]
-    start: int
 
     def answering(self) -> str | None:
         """A view that could answer as it is."""
-        for view in self.cache.candidates(self.asked.time.table):
+        for view in self._views():
             try:
                 self._match(self.cache.view_columns(view, self.asked.time, self.sources))
             except NotPlain:
                 continue
             return view.name
         return None
+
+    def _views(self) -> Iterator[View]:
+        found = self.cache.candidates(self.asked.time.table)
+        return (view for view in found if view.declared.answers)
 
     def _match(self, view_columns: ViewColumns) -> None:
         """Whether a view answers, by aggregates as they are asked for or by simpler ones: else it raises."""
@@ -78,7 +81,7 @@ class Advisor:
 
     def _changes(self) -> Iterator[tuple[tuple[int, int, str], Proposal]]:
         """Changes of views, with how much more rows and columns they bring."""
-        for view in self.cache.candidates(self.asked.time.table):
+        for view in self._views():
             if view.declared.base.table != self.asked.time.table:
                 # What lacks is said in columns of the table, which it does not read.
                 continue
@@ -153,11 +156,8 @@ class Advisor:
             sql=sql,
             time_column=name,
             bucket=_BUCKET,
-            start=self._start(),
+            start=WITH_THE_DATA,
         )
-
-    def _start(self) -> str:
-        return iso(Buckets.of(_BUCKET).floor(self.start))
 
     def _named(self, made: ViewColumns, lack: Lack) -> Proposal:
         base = self.asked.source.base
@@ -177,7 +177,7 @@ class Advisor:
                 sql=declared.sql,
                 time_column=declared.time_column,
                 bucket=declared.bucket,
-                start=self._start(),
+                start=WITH_THE_DATA,
             )
         )
 

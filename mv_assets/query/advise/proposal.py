@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from textwrap import indent
 
 import yaml
 
 from mv_assets.config import MaterializedView
+from mv_assets.config.values import WITH_THE_DATA
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A view to declare, from a day on, or one that is declared and to be changed: `change` says how."""
+    """A view to declare, or one that is declared and to be changed: then `change` says how."""
 
     view: MaterializedView
     change: str | None = None
@@ -33,7 +33,7 @@ class Proposal:
                 **({"dimensions": list(view.joined)} if view.joined else {}),
                 "time_column": view.time_column,
                 "bucket": view.bucket,
-                "start": datetime.fromtimestamp(view.start / 1_000, UTC).date(),
+                "start": WITH_THE_DATA,
             },
             sort_keys=False,
         )

@@ -291,7 +291,7 @@ class World:
         wanted = consistency.needs_recorded(snapshot, found)
         recorded = {bucket: self.memory.segments.get(bucket, ()) for bucket in wanted}
         among = None if compared is None else seen.keys()
-        look = consistency.look(snapshot, as_of, inputs, found, recorded, self.clock, among)
+        look = consistency.look(snapshot, as_of, inputs, found, recorded, self.clock, among=among)
         still_open = remembered.still_open(snapshot, seen.values())
         return look, Remembered(inputs, snapshot, still_open, self.clock)
 

@@ -139,7 +139,7 @@ def test_else_a_new_view_is_written_out(opened: Opened, text: str, name: str, sq
     assert proposal.change is None
     assert proposal.view.name == name
     assert " ".join(str(proposal.view.sql).split()).upper() == sql.upper()
-    assert "start: 2024-01-03\n" in proposal.yaml
+    assert "start: earliest\n" in proposal.yaml
     assert f"view {name} answers it already" in str(applied(opened, proposal).advise(text).reason)
 
 
