@@ -218,7 +218,7 @@ def test_a_new_view_is_shown_as_the_file_takes_it(opened: Opened) -> None:
 
 
 def test_names_that_mean_something_to_yaml_are_names() -> None:
-    about = {"name": "off", "base": "yes", "dimensions": ["true"], "time_column": "on", "start": "2024-01-01"}
+    about = {"name": "off", "base": "yes", "dimensions": ["true"], "time_column": "on", "start": "earliest"}
     declared = MaterializedView.model_validate({**about, "sql": "SELECT 1", "bucket": "1d"})
     [written] = yaml.safe_load(Proposal(declared).yaml)
     assert MaterializedView.model_validate({**written, "sql": "SELECT 1"}) == declared
