@@ -1,4 +1,4 @@
-"""`dagster dev` on a home of its own: started, stopped, killed, and started again on the same home."""
+"""`dagster dev` or its like on a home of its own: started, stopped, killed, and started again on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mv_assets_tests.support.engines import free_port
 _LOADED_WITHIN_S = 180
 _STOPPED_WITHIN_S = 30
 _OURS = ("DAGSTER_", "MV_ASSETS_")
+_DEV = (sys.executable, "-m", "dagster", "dev", "-m", "mv_assets.definitions")
 _LEFTOVERS = """
 import sys
 from pathlib import Path
@@ -29,7 +30,11 @@ class DagsterProcesses:
     """Webserver, daemon, code server and runs, all in one session, with the settings of `mv-assets dev`."""
 
     def __init__(
-        self, home: Path, settings: Mapping[str, str], module: str = "mv_assets.definitions"
+        self,
+        home: Path,
+        settings: Mapping[str, str],
+        command: Sequence[str] = _DEV,
+        folder: Path | None = None,
     ) -> None:
         self.home = serving.home(None, home)
         self.log = home / "dagster-dev.log"
@@ -43,7 +48,8 @@ class DagsterProcesses:
             "DAGSTER_HOME": str(home),
             **settings,
         }
-        self._module = module
+        self._command = command
+        self._folder = folder or home
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -58,11 +64,11 @@ class DagsterProcesses:
         """Start all of it; returns when the code is loaded."""
         python = [sys.executable, "-W", "ignore"]
         subprocess.run([*python, "-c", _LEFTOVERS, str(self.home)], env=self._environment, check=True)  # noqa: S603 - ours
-        at = ["-h", "127.0.0.1", "-p", str(self.port)]
+        at = ["--host", "127.0.0.1", "--port", str(self.port)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                [sys.executable, "-m", "dagster", "dev", "-m", self._module, *at],
-                cwd=self.home,
+                [*self._command, *at],
+                cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

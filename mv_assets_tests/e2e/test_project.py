@@ -1,0 +1,136 @@
+"""A project that `create-dagster` makes, as its page says: files, two views, a report; in real processes."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mv_assets_tests.e2e.dagster import Dagster
+from mv_assets_tests.e2e.processes import DagsterProcesses
+from mv_assets_tests.e2e.site import days
+from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
+from mv_assets_tests.scenarios.docs.pages import DOCS, Block, blocks
+from mv_assets_tests.scenarios.docs.reader import comparable, steps
+
+pytestmark = pytest.mark.slow
+
+RAW, REPORT = "raw_trips", "busiest_zones"
+VIEWS = ("trips_hourly", "zones_daily")
+DG = Path(sys.executable).with_name("dg")
+
+
+@dataclass
+class Typist:
+    """Somebody who does what the page says, in a folder."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def does(self, block: Block) -> None:
+        if block.title:
+            (self.folder / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / block.title).write_text(block.text)
+        elif block.language == "console":
+            for step in steps(block.text):
+                printed = self.types(step.command)
+                assert not step.shown or comparable(printed) == comparable(step.shown), step.command
+
+    def types(self, command: str) -> str:
+        if command.startswith("cd "):
+            self.folder /= command.removeprefix("cd ")
+            return ""
+        ran = subprocess.run(  # noqa: S602 - the page's own lines
+            command,
+            shell=True,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout
+
+
+@dataclass
+class Project:
+    """The project with its Dagster."""
+
+    typist: Typist
+    dagster: Dagster
+    processes: DagsterProcesses
+
+    def until(self, condition: Callable[[], object], awaited: str) -> None:
+        wait_until(condition, awaited, lambda: state_of_affairs(self.dagster, self.processes))
+
+    def succeeds(self, run: str) -> None:
+        self.until(lambda: self.dagster.run(run).finished, f"the end of run {run[:8]}")
+        assert self.dagster.run(run).status == "SUCCESS", self.dagster.errors(run)
+
+    def report(self) -> dict[str, int]:
+        with (self.typist.folder / "data" / "busiest.csv").open() as file:
+            return {row["zone"]: int(row["trips"]) for row in csv.DictReader(file)}
+
+    def until_filled(self, view: str) -> None:
+        """The last day waits for a newer file."""
+        self.until(lambda: self.dagster.partitions(view).materialized == days(1, 6), f"{view} to be filled")
+
+
+@pytest.fixture(scope="module")
+def typist(tmp_path_factory: pytest.TempPathFactory) -> Typist:
+    folder = tmp_path_factory.mktemp("scaffolded")
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("MV_ASSETS_")}
+    path = [str(folder / "city" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return Typist(
+        folder,
+        inherited
+        | {
+            "PATH": f"{DG.parent}:{os.environ['PATH']}",
+            # As `pip install --editable .` would have it.
+            "PYTHONPATH": ":".join(path),
+            # Dagster warns of components of others.
+            "PYTHONWARNINGS": "ignore",
+            "DAGSTER_CLI_TELEMETRY_ENABLED": "0",
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def project(typist: Typist, connect_server: str) -> Iterator[Project]:
+    # The last is a late file.
+    *before, _late = (block for block in blocks(DOCS / "dagster-project.md") if block.language != "sh")
+    for block in before:
+        typist.does(block)
+    settings = {
+        "PYTHONPATH": typist.environment["PYTHONPATH"],
+        # The tests' own, which is warm; it is attached to where a project names no other.
+        "MV_ASSETS_SPARK_REMOTE": connect_server,
+    }
+    processes = DagsterProcesses(
+        typist.folder.parent / "dagster", settings, (str(DG), "dev"), folder=typist.folder
+    )
+    processes.start()
+    try:
+        yield Project(typist, Dagster.at(processes.address), processes)
+    finally:
+        processes.stop()
+
+
+def test_files_that_an_asset_writes_become_views_and_a_report_on_one(project: Project) -> None:
+    dagster = project.dagster
+    assert "mv_assets.MaterializedViewsComponent" in project.typist.types("dg list components")
+    assert dagster.assets() == sorted([RAW, *VIEWS, REPORT])
+
+    project.succeeds(dagster.materialize(RAW, "2024-01-01", "2024-01-07"))
+    for view in VIEWS:
+        project.until_filled(view)
+    project.succeeds(dagster.launch_job("report_busiest_zones", {}))
+    assert project.report() == {"0": 288, "1": 288, "2": 288}
