@@ -111,7 +111,7 @@ def _plan_among(engine: Engine, count: int) -> Figure:
         _write_events(Path(folder))
         store = Store(f"sqlite:///{folder}/state.db")
         project = _open_among(Path(folder), store, engine, count)
-        reports = Refresher(project).run(*list(project.catalog.views)[:2])
+        reports = Refresher(project).run(list(project.catalog.views)[:2])
         assert not [report.error for report in reports if report.error], reports
         with engine.session() as spark:
             answers, wall, cpu = Answers(project), list[float](), list[float]()
