@@ -65,7 +65,7 @@ def run() -> Iterator[Figure]:
             yield from alone(partial(inventory, kind, files))
         yield from alone(partial(commits, kind))
     yield from alone(partial(growth_queries.plans, BUCKETS))
-    yield from alone(partial(growth_queries.plans_among, QUERIED))
+    yield from alone(partial(growth_queries.matches_among, QUERIED))
 
 
 def looks(files: int, buckets: int) -> list[Figure]:
