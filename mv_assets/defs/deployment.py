@@ -20,8 +20,8 @@ from mv_assets.errors import MvError
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.project import Project
 from mv_assets.run.opened import OpenProject
+from mv_assets.run.turns import take_turn
 from mv_assets.spark.startup import start, starts_here
-from mv_assets.spark.turns import take_turn
 from mv_assets.state.model import MapSummary
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store

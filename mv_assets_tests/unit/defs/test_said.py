@@ -18,15 +18,15 @@ from mv_assets.config import DeclaredProject, Spark
 from mv_assets.defs import deployment, events
 from mv_assets.defs.deployment import identity, spark_resource
 from mv_assets.defs.io_manager import _incomplete
+from mv_assets.run import turns
 from mv_assets.run.result import Result
 from mv_assets.run.two_steps import TwoStepRefresh
-from mv_assets.spark import turns
 from mv_assets.spark.startup import REMOTE, starts_here
 from mv_assets.state.model import Outcome
 from mv_assets.state.rules import Due
 from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
-from mv_assets_tests.unit.spark.test_turns import end, holder, line
+from mv_assets_tests.unit.run.test_turns import end, holder, line
 
 DuckDbLakes = Callable[..., DuckDbLake]
 

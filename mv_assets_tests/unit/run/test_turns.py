@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.spark import turns
+from mv_assets.run import turns
+from mv_assets.run.turns import take_turn
 from mv_assets.spark.errors import EngineUnavailable
-from mv_assets.spark.turns import take_turn
 
 _HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from mv_assets.spark.turns import take_turn
+from mv_assets.run.turns import take_turn
 take_turn(sys.argv[2], lambda said: print(said, flush=True))
 print("mine", flush=True)
 sys.stdin.read()
