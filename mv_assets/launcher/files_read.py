@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int, int]
 _OF_THE_SYSTEM = ("/proc/", "/sys/", "/dev/")
 
 
@@ -56,4 +56,5 @@ def _stamp(path: str) -> _Stamp | None:
         return None
     if not stat.S_ISREG(found.st_mode) or path.startswith(_OF_THE_SYSTEM):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    # The last of them nobody can set: a file may be put in another's place under its number.
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
