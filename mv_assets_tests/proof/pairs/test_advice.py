@@ -83,7 +83,8 @@ def test_what_is_proposed_gives_the_rows_of_the_base_table(
         # Each view once, with the first query that wants it.
         for text in texts:
             found = project.advise(text)
-            if len(found.proposals) == 1:
+            # Of sketches DuckDB has none, which all views are held against in the end.
+            if len(found.proposals) == 1 and "sketch" not in found.proposals[0].yaml:
                 chosen.setdefault(found.proposals[0].yaml, text)
     assert len(chosen) > 3
     some_of_them = dict(list(chosen.items())[:: -(-len(chosen) // _MOST)])
