@@ -11,6 +11,8 @@ DOCS_READY := $(DOCS_VENV)/.ready
 # Hadoop's S3 for the Spark of the tests. No registry of Python's has a newer one; users take theirs from Maven.
 JARS := .jars
 JARS_READY := $(JARS)/.ready
+# What makes a Dagster project, in the version that is there: pip would try for minutes which versions fit together.
+SCAFFOLDS := from dagster import __version__ as v; print(f"create-dagster=={v} dagster-dg-cli=={v}")
 # The lowest versions that mv_assets runs on; ONLY names tests, if not all are to be run there.
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
@@ -110,12 +112,14 @@ $(READY): pyproject.toml
 $(TOOLS): $(READY)
 	@echo "Installing what the tests need into $(VENV): 0.6 GB more; this takes minutes, once."
 	$(INSTALL) --editable '.[postgres,delta,iceberg,dev]'
+	$(INSTALL) $$($(BIN)/python -c '$(SCAFFOLDS)')
 	@touch $@
 
 $(OLDEST_READY): pyproject.toml .ci/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check --constraint .ci/oldest.txt \
 	  --editable '.[postgres,delta,iceberg,dev]'
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check $$($(OLDEST)/bin/python -c '$(SCAFFOLDS)')
 	@touch $@
 
 # The package needs an old PySpark, and is not installed: two of its jars are taken out.
