@@ -36,7 +36,8 @@ class Shown:
     def print(self, out: Console) -> None:
         """Print for people."""
         for line in self.lines(out):
-            out.print(line, soft_wrap=isinstance(line, Text) and line.no_wrap is True)
+            # The console's own setting otherwise.
+            out.print(line, soft_wrap=True if isinstance(line, Text) and line.no_wrap else None)
 
     def __str__(self) -> str:
         written = io.StringIO()

@@ -256,6 +256,9 @@ class _Further(_Named, total=False):
     max_staleness: str | None
     stall_after: str
     max_buckets_per_run: int
+    max_runs: int
+    every: str | None
+    answers: bool
     on_base_delete: str
     publish: Literal[False] | Target
     owners: list[str] | tuple[str, ...]

@@ -12,6 +12,7 @@ CHECKOUT = Path(__file__).parents[2]
 INSTALL = "pip install --disable-pip-version-check --editable"
 RUN = f"{INSTALL} '.[demo]'"
 TOOLS = f"{INSTALL} '.[postgres,delta,iceberg,dev]'"
+SCAFFOLDS = "create-dagster=={v} dagster-dg-cli=={v}"
 
 
 @pytest.fixture
@@ -50,8 +51,10 @@ def recipe(folder: Path, target: str) -> str:
 
 def test_dev_installs_what_it_runs_on_and_the_tests_add_to_it(checkout: Path) -> None:
     assert installs(checkout, "dev") == [RUN]
-    assert installs(checkout, "test") == [RUN, TOOLS]
-    assert installs(checkout, "test", ".ready") == [TOOLS]
+    *before, scaffolds = installs(checkout, "test")
+    assert before == [RUN, TOOLS]
+    assert SCAFFOLDS in scaffolds
+    assert installs(checkout, "test", ".ready") == [TOOLS, scaffolds]
     assert installs(checkout, "dev", ".ready") == []
 
 

@@ -230,6 +230,11 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
         "views": [
             {
                 "name": "daily",
+                "sql": DAILY,
+                "python": None,
+                "sources": [{"table": "trips", "from_seconds": 0, "to_seconds": 0}],
+                "looked_at": None,
+                "refreshed_at": None,
                 "version": 0,
                 "watermark": None,
                 "waits_for": None,
