@@ -272,6 +272,9 @@ class MemoryMap(MapWriter):
     def put_events(self, events: Iterable[Event]) -> None:
         list(events)
 
+    def count(self, counted: Mapping[str, int]) -> None:
+        """Counters are beside the map, and nothing is decided on them."""
+
     def put_attempts(self, before: Mapping[int, AttemptRecord], after: Mapping[int, AttemptRecord]) -> None:  # noqa: ARG002
         self.memory.attempts.update(after)
 
