@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from mv_assets.state.model import DataFile, Header, State, StoredRows
 VIEW = "mv-assets.view"
 VERSION = "mv-assets.version"
 AT = "mv-assets.at"
+# Another way to name contents takes another key: tables keep what was said of them.
+DIGEST = "mv-assets.digest"
 _TIME = pa.timestamp("us", "UTC")
 # So many buckets are in a file of their table; of a version only the parts that changed are written.
 _PART = 1_000
@@ -41,20 +43,22 @@ class Contents:
     header: Header
     rows: StoredRows
     files: tuple[DataFile, ...]
+    version: int
 
     @property
     def view(self) -> str:
         return self.header.view
 
-    @property
-    def version(self) -> int:
-        return self.header.version
+    def as_of(self, version: int) -> Contents:
+        """The same, as the map had it at another version too."""
+        return self if version == self.version else replace(self, version=version)
 
     def summary(self, at: int) -> dict[str, str]:
         """What a snapshot says of itself."""
         return {
             VIEW: self.header.view,
-            VERSION: str(self.header.version),
+            VERSION: str(self.version),
+            DIGEST: self.digest,
             "mv-assets.watermark": iso(self.header.watermark),
             "mv-assets.definition": self.header.definition,
             "mv-assets.stale": str(self._states.count(State.STALE.value)),
@@ -64,12 +68,12 @@ class Contents:
     def parts(self) -> dict[str, slice]:
         """All buckets with a row, so many at a time, by a name that another content does not have.
 
-        A row that changes gets another token: most parts of two versions are the same.
+        Most parts of two versions are the same. Tokens don't tell: a map that was set back gives them again.
         """
-        rows = self.rows
+        rows, definition = self.rows, self.header.definition
+        told = (rows.bucket, self._states, _shown(rows), rows.refreshed_at, rows.reason)
         slices = [slice(at, at + _PART) for at in range(0, max(1, len(rows.bucket)), _PART)]
-        told = ((rows.bucket[at], rows.token[at], rows.refreshed_at[at]) for at in slices)
-        return {_named(self.header.definition, *each): at for each, at in zip(told, slices, strict=True)}
+        return {_named(definition, *(column[at] for column in told)): at for at in slices}
 
     def buckets(self, part: slice) -> pa.Table:
         """What is said of a part of the buckets."""
@@ -84,14 +88,11 @@ class Contents:
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)
 
+    @cached_property
     def digest(self) -> str:
-        """Names all of it but the version: what is equal need not be published again.
-
-        A row that changes gets a token above all others, so their sum grows with whatever is said of buckets.
-        """
+        """Names all of it but the version: what is equal need not be published again."""
         header, files = self.header, sorted(file.path for file in self.files)
-        rows = len(self.rows.token), sum(self.rows.token)
-        return _named(header.definition, header.watermark, files, rows)
+        return _named(header.definition, header.watermark, files, list(self.parts()))
 
     @cached_property
     def _states(self) -> list[str]:
@@ -110,7 +111,7 @@ def contents(header: Header, rows: StoredRows, files: Sequence[DataFile]) -> Con
     held, wanted = sum(file.rows for file in files), sum(_shown(rows))
     if held != wanted:
         raise Unaccounted(header.view, held, wanted)
-    return Contents(header, rows, tuple(files))
+    return Contents(header, rows, tuple(files), header.version)
 
 
 def _named(*told: object) -> str:

@@ -43,7 +43,8 @@ class PublishedView:
 class Publisher:
     """Publishes views of a catalog. Nothing that goes wrong here holds up a commit: it is the view's trouble.
 
-    Order matters: what a snapshot will show is retained before it is there, and given up after it is gone.
+    Order matters: what a snapshot will show is retained once its target has answered and before it is there,
+    and given up after it is gone.
     """
 
     catalog: Catalog
@@ -206,47 +207,68 @@ class Publisher:
             self._separate(header, mixed, enough)
             return None
         wanted = contents(header, rows, files)
-        known, digest = publications.retain(name, target.name, header.version), wanted.digest()
-        if known.digest == digest and not look:
-            seen = replace(known, seen=header.version)
+        recorded = next((each for each in publications.of(name) if each.target == target.name), None)
+        if recorded is not None and recorded.digest == wanted.digest and not look:
+            seen = replace(recorded, seen=header.version)
             publications.record(seen)
             return PublishedView(name, seen)
-        shown = self._show(wanted, target, known, digest)
-        done = self._recorded(known, wanted, target, shown, digest)
+        there = target.shown()
+        known = publications.retain(name, target.name, header.version)
+        shown = self._show(wanted, target, there, known)
+        done = self._recorded(known, wanted, target, shown)
         if not publications.record(done):
             # The view was dropped meanwhile: what is shown now are rows that gc may take.
             target.withdraw()
             return PublishedView(name)
         return PublishedView(name, done, is_new=done.snapshot != known.snapshot)
 
-    def _show(self, wanted: Contents, target: Target, known: Publication, digest: str) -> Shown | None:
-        there, at = target.shown(), self.manager.clock()
-        version = None if there is None else there.version
-        if version is not None and version > wanted.version:
-            if self.store.summary(wanted.view).header.version >= version:
-                # A peer has shown what came since this map was read.
-                raise Lost
-            raise NotPublished(
-                wanted.view,
-                target.table,
-                f"version {version} is published, and the map is at version {wanted.version}: the state was "
-                f"set back; `mv-assets drop {wanted.view}` withdraws it, and a refresh computes it anew",
-            )
-        if there is not None and there.foreign is not None:
-            _log.warning("%s: %s; it is published over", target.table, there.foreign)
-        equal = not is_newer(version, wanted.version) or (version is not None and known.digest == digest)
-        if equal and there is not None and there.foreign is not None:
+    def _show(
+        self, wanted: Contents, target: Target, there: Shown | None, known: Publication
+    ) -> Shown | None:
+        at, foreign = self.manager.clock(), None if there is None else there.foreign
+        equal = there is not None and self._is_shown(wanted, target, there, known)
+        if foreign is not None:
+            _log.warning("%s: %s; it is published over", target.table, foreign)
+        if equal and foreign is not None:
             target.set_back()
         shown = there if equal else target.commit(wanted, at)
-        if shown is not None:
-            target.commit_buckets(wanted, at)
-            shown = replace(shown, foreign=None if there is None else there.foreign)
+        if shown is not None and shown.version is not None:
+            target.commit_buckets(wanted.as_of(shown.version), at)
+            shown = replace(shown, foreign=foreign)
         return shown
 
+    def _is_shown(self, wanted: Contents, target: Target, there: Shown, known: Publication) -> bool:
+        """Whether the table shows these contents.
+
+        Raises:
+            Lost: a peer has shown what came since this map was read.
+            NotPublished: no version is shown twice, and this one, or one after it, was shown with others.
+
+        """
+        version = there.version
+        if version is None:
+            return False
+        if version > wanted.version and self.store.summary(wanted.view).header.version >= version:
+            raise Lost
+        equal = there.digest == wanted.digest
+        if there.digest is None:
+            equal = version == wanted.version or known.digest == wanted.digest
+        if is_newer(version, wanted.version) or (equal and version == wanted.version):
+            return equal
+        other = f"and the map is at version {wanted.version}"
+        if version == wanted.version:
+            other = "with other contents than the map has"
+        raise NotPublished(
+            wanted.view,
+            target.table,
+            f"version {version} is published, {other}: the state was set back; "
+            f"`mv-assets drop {wanted.view}` withdraws it, and a refresh computes it anew",
+        )
+
     def _recorded(
-        self, known: Publication, wanted: Contents, target: Target, shown: Shown | None, digest: str
+        self, known: Publication, wanted: Contents, target: Target, shown: Shown | None
     ) -> Publication:
-        seen = replace(known, seen=wanted.version, digest=digest, table=target.table)
+        seen = replace(known, seen=wanted.version, digest=wanted.digest, table=target.table)
         if shown is None:
             # There is nothing to show yet.
             return seen

@@ -12,12 +12,13 @@ from mv_assets.publish.contents import Contents
 class Shown:
     """What a published table shows: the map's version and the table's own name for it; None for nothing.
 
-    `foreign` says what somebody else has written into it since.
+    `foreign` says what somebody else has written into it since. Tables of before don't say their digest.
     """
 
     version: int | None
     snapshot: str | None = None
     location: str | None = None
+    digest: str | None = None
     foreign: str | None = None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mv_assets.buckets import DAY
+from mv_assets.publish.contents import Contents
 from mv_assets.publish.errors import NotPublished
 from mv_assets.state.model import _SEAL, Doing
 from mv_assets.state.publications import Publications
@@ -207,6 +208,97 @@ def test_133_an_older_version_is_never_shown_after_a_newer_one(published_lake: P
     assert int(made.reader.summary()["mv-assets.version"]) == version
 
 
+def test_133_a_version_that_was_published_with_other_contents_is_not_taken_for_them(
+    published_lake: PublishedLakes,
+) -> None:
+    made = filled(published_lake)
+    made.published()
+    restore = made.backup()
+    made.write("late.parquet", [day(1)])
+    made.run()
+    version, others = made.published().version, rows_of(made.reader.rows())
+    restore()
+    made.write("late.parquet", [day(2)])
+    made.run()
+    found = made.publish()
+    assert made.snapshot().header.version == version
+    assert isinstance(found.error, NotPublished)
+    assert "with other contents than the map has: the state was set back" in str(found.error)
+    assert [trouble.doing for trouble in made.snapshot().troubles] == [Doing.PUBLISH]
+    assert rows_of(made.reader.rows()) == others
+    # No version is shown twice: what comes next takes its place.
+    made.overwrite(0)
+    made.published()
+    made.check_published()
+    assert made.snapshot().troubles == ()
+
+
+def test_133_what_was_set_back_is_withdrawn_and_computed_anew(published_lake: PublishedLakes) -> None:
+    made = filled(published_lake)
+    made.published()
+    restore = made.backup()
+    made.write("late.parquet", [day(1)])
+    made.run()
+    made.published()
+    restore()
+    made.write("late.parquet", [day(2)])
+    made.run()
+    assert made.publish().error is not None
+    made.manager.drop("v")
+    assert made.publisher.withdraw("v") is None
+    made.run()
+    made.published()
+    made.check_published()
+
+
+def test_133_a_state_that_was_set_back_is_not_held_against_what_it_remembers(
+    published_lake: PublishedLakes,
+) -> None:
+    made = filled(published_lake)
+    made.published()
+    expected, restore = made.check_published(), made.backup()
+    late = made.write("late.parquet", [day(1)])
+    made.run()
+    version = made.published().version
+    assert version is not None
+    restore()
+    late.unlink()
+    # The map comes to a later version that shows what it showed when it was copied.
+    while made.snapshot().header.version <= version:
+        made.write("later.parquet", [day(3, made.snapshot().header.version % 24)])
+        made.look()
+    assert made.publish(look=True).error is None
+    assert made.check_published() == expected
+
+
+def test_133_a_table_without_a_digest_is_taken_for_its_version(
+    published_lake: PublishedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = filled(published_lake)
+    with monkeypatch.context() as before:
+        summary = Contents.summary
+        before.setattr(Contents, "summary", lambda *given: without_digest(summary(*given)))
+        # Killed before it was recorded: nothing else says what is shown.
+        made.wrap = lambda target: Broken(target, "commit_buckets")
+        with pytest.raises(Crash):
+            made.publish()
+    assert "mv-assets.digest" not in made.reader.summary()
+    snapshots = made.reader.snapshots()
+    made.wrap = lambda target: target
+    made.published()
+    assert made.reader.snapshots() == snapshots
+    assert made.publish(look=True).error is None
+    assert made.reader.snapshots() == snapshots
+    made.overwrite(1)
+    made.published()
+    made.check_published()
+    assert "mv-assets.digest" in made.reader.summary()
+
+
+def without_digest(summary: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in summary.items() if key != "mv-assets.digest"}
+
+
 def test_134_dead_rows_of_a_shared_file_are_not_visible(published_lake: PublishedLakes) -> None:
     made = filled(published_lake, 0, 1, 2, 3)
     [shared] = {row.generation for row in made.snapshot().rows.values()}
@@ -351,6 +443,22 @@ def test_138_an_unreachable_target_holds_up_nothing_and_then_the_newest_is_shown
     assert len(made.reader.snapshots()) == 2
 
 
+def test_138_a_target_that_never_answered_keeps_nothing_from_gc(published_lake: PublishedLakes) -> None:
+    made = filled(published_lake)
+    away = NotPublished("v", "it", "the catalog does not answer")
+    made.wrap = lambda target: Broken(target, "shown", error=away)
+    assert made.publish().error is away
+    assert made.known() is None
+    assert made.publisher.behind() == ["v"]
+    made.overwrite(0, 1, 2)
+    assert made.publish().error is away
+    made.later(GRACE)
+    assert made.garbage().collect("v").deleted
+    made.wrap = lambda target: target
+    made.published()
+    made.check_published()
+
+
 def test_139_a_stale_bucket_keeps_its_published_rows_and_is_said_to_be_stale(
     published_lake: PublishedLakes,
 ) -> None:
@@ -365,6 +473,17 @@ def test_139_a_stale_bucket_keeps_its_published_rows_and_is_said_to_be_stale(
     assert stale["end"] == day(2, 0)
     assert stale["reason"] == "it looks odd"
     assert made.reader.summary()["mv-assets.stale"] == "1"
+
+
+def test_139_the_buckets_are_said_at_the_version_of_the_rows(published_lake: PublishedLakes) -> None:
+    made = filled(published_lake)
+    version = made.published().version
+    made.write("later.parquet", [day(3)])
+    made.look()
+    assert made.snapshot().header.version != version
+    assert made.publish(look=True).error is None
+    for name in ("v", "v__buckets"):
+        assert int(made.reader.summary(name)["mv-assets.version"]) == version
 
 
 def test_139_of_the_buckets_only_the_parts_that_changed_are_written(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -215,6 +217,21 @@ class PublishedLake(DuckDbLake):
             )
             for bucket, row in snapshot.rows.items()
         }
+
+    def backup(self) -> Callable[[], None]:
+        """Copy the state; what sets it back to that, and starts anew."""
+        state, copy = self.folder.parent / "state.db", self.folder.parent / "copy.db"
+
+        def copied(source: Path, to: Path) -> None:
+            with closing(sqlite3.connect(source)) as reading, closing(sqlite3.connect(to)) as writing:
+                reading.backup(writing)
+
+        def restore() -> None:
+            copied(copy, state)
+            self.declare(*self.project.views)
+
+        copied(state, copy)
+        return restore
 
     def collect(self, name: str = "v") -> GcReport:
         """What `mv-assets gc` does."""

@@ -12,7 +12,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from mv_assets.buckets import iso
 from mv_assets.config import Storage
-from mv_assets.publish.contents import VERSION
+from mv_assets.publish.contents import DIGEST, VERSION
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.target import Shown
 from mv_assets.tables.files.locations import filesystem_at
@@ -70,8 +70,10 @@ class PublishedTable:
         newest, self._own = _newest(table)
         if self._own is None or self._own["version"] != newest["version"]:
             self._foreign = _foreign(newest)
-        snapshot = None if self._own is None else str(self._own["version"])
-        return Shown(table.transaction_version(_app(self.view)), snapshot, self.uri, self._foreign)
+        own = self._own or {}
+        snapshot = str(own["version"]) if own else None
+        version = table.transaction_version(_app(self.view))
+        return Shown(version, snapshot, self.uri, own.get(DIGEST), self._foreign)
 
     @property
     def schema(self) -> pa.Schema | None:

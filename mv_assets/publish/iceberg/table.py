@@ -17,13 +17,13 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.types import StructType
 
 from mv_assets.buckets import iso
-from mv_assets.publish.contents import VERSION, VIEW
+from mv_assets.publish.contents import DIGEST, VERSION, VIEW
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.iceberg import changes
 from mv_assets.publish.iceberg.catalog import Manifest, Overwrite, Staged, table_of
 from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
-from mv_assets.publish.iceberg.snapshots import Known, expired, known
+from mv_assets.publish.iceberg.snapshots import Known, expired, known, said
 from mv_assets.publish.target import Shown
 
 _MAPPING = "schema.name-mapping.default"
@@ -88,6 +88,7 @@ class PublishedTable:
             None if last is None else last.version,
             None if last is None else str(last.snapshot.snapshot_id),
             self._table.location(),
+            None if last is None else said(last.snapshot, DIGEST),
             None if last is None or current is last.snapshot or current == last.snapshot else self._foreign(),
         )
 

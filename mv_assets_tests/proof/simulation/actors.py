@@ -332,16 +332,16 @@ def _derive(world: World, index: int, publisher: Publisher) -> Steps:
     yield "reads the map", world.with_actor(index, replace(publisher, at="derived", wanted=wanted))
 
 
+def _ask(world: World, index: int, publisher: Publisher) -> Steps:
+    seen = world.target[-1] if world.target else None
+    yield "asks the table", world.with_actor(index, replace(publisher, at="asked", seen=seen))
+
+
 def _retain(world: World, index: int, publisher: Publisher) -> Steps:
     assert publisher.wanted is not None
     engine = Engine(world)
     engine.publications.retain(VIEW, TARGET, publisher.wanted[0])
     yield "retains it", world.with_actor(index, replace(publisher, at="retained"), memory=engine.memory)
-
-
-def _ask(world: World, index: int, publisher: Publisher) -> Steps:
-    seen = world.target[-1] if world.target else None
-    yield "asks the table", world.with_actor(index, replace(publisher, at="asked", seen=seen))
 
 
 def show(world: World, index: int, publisher: Publisher) -> Steps:
@@ -392,9 +392,9 @@ def _give_up(world: World, index: int, publisher: Publisher) -> Steps:
 _PUBLISHER = {
     "idle": _pin,
     "leased": _derive,
-    "derived": _retain,
-    "retained": _ask,
-    "asked": _show,
+    "derived": _ask,
+    "asked": _retain,
+    "retained": _show,
     "shown": _record,
     "recorded": _expire,
     "expired": _give_up,
