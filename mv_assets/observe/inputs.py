@@ -74,6 +74,16 @@ class _End:
     source_end: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Which inputs of a view these were; not the listings themselves, which may be of a million files."""
+
+    kind: Hashable
+    others: tuple[tuple[str, Fingerprint], ...]
+    # Of each listing what tells it from all others, and what was pending.
+    listed: tuple[tuple[object, tuple[Pending, ...]], ...]
+
+
 class ViewInputs:
     """A view's inputs as they were listed: a listing for each of its windows, and one a dimension."""
 
@@ -152,20 +162,26 @@ class ViewInputs:
         for stretch in stretches:
             yield from self.over(stretch[0], after(stretch[-1]))
 
-    def changed_since(self, before: ViewInputs, first: int, end: int) -> set[int] | None:
+    @cached_property
+    def trace(self) -> Trace:
+        """What tells later how these inputs differ from others."""
+        listed = tuple((listing.origin, listing.pending) for listing in self.listings)
+        return Trace(self._kind, self._others, listed)
+
+    def changed_since(self, before: Trace, first: int, end: int) -> set[int] | None:
         """The buckets of `[first, end)` that may have other inputs than `before`; None: any bucket may."""
-        if (self._kind, self._others) != (before._kind, before._others):
+        if (self._kind, self._others) != (before.kind, before.others):
             return None
-        if self.view.closes is not None and (self._pending or before._pending):
+        if self.view.closes is not None and (self._pending or any(waits for _, waits in before.listed)):
             # The clock has a say in what a bucket waits for.
             return None
         found: set[int] = set()
-        for window, now, then in zip(self._windows, self.listings, before.listings, strict=True):
-            segments = now.since(then)
+        for window, now, (origin, pending) in zip(self._windows, self.listings, before.listed, strict=True):
+            segments = now.since(origin)
             if segments is None:
                 return None
             spans = {(each.start_ms, each.end_ms) for each in segments}
-            spans |= {(each.start_ms, each.end_ms - 1) for each in {*now.pending} ^ {*then.pending}}
+            spans |= {(each.start_ms, each.end_ms - 1) for each in {*now.pending} ^ {*pending}}
             for span in spans:
                 found.update(self._reached_by(span, window, first, end))
         return found

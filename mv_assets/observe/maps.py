@@ -95,9 +95,7 @@ class StoredMaps:
         return REMEMBERED.get(self._key(view))
 
     def remember(self, look: Remembered) -> None:
-        header, last = look.snapshot.header, self.remembered(look.snapshot.header.view)
-        since = look.whole_at if last is None else last.whole_at
-        REMEMBERED.put(self._key(header.view), replace(look, whole_at=since), len(look.snapshot.rows))
+        REMEMBERED.put(self._key(look.snapshot.header.view), look, len(look.snapshot.rows))
 
     def _key(self, view: str) -> tuple[str, str]:
         return self._store.database.where, view

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Trace, ViewInputs
 from mv_assets.state import rules
 from mv_assets.state.model import PartitionRow, Snapshot, State
 from mv_assets.tables.recent import Recent
@@ -24,7 +24,7 @@ class Remembered:
     Each row of that map is settled, but for those of the `open` buckets.
     """
 
-    view_inputs: ViewInputs
+    trace: Trace
     snapshot: Snapshot
     open: frozenset[int]
     # When all buckets were compared last.
@@ -40,7 +40,7 @@ def to_compare(last: Remembered, snapshot: Snapshot, view_inputs: ViewInputs, en
     header, before = snapshot.header, last.snapshot.header
     if (header.definition, header.width, header.start) != (before.definition, before.width, before.start):
         return None
-    changed = view_inputs.changed_since(last.view_inputs, header.start, end)
+    changed = view_inputs.changed_since(last.trace, header.start, end)
     moved = _moved(last.snapshot, snapshot)
     if changed is None or moved is None:
         return None

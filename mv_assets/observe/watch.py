@@ -104,12 +104,14 @@ class Watch:
         snapshot, beyond = reach_back(self._maps, view, snapshot, view_inputs.base, now)
         ending = view_inputs.ending(now)
         end = horizon(snapshot, limits, ending.cap, now, named)
-        compared = self._to_compare(view, snapshot, view_inputs, end, named)
-        whole = compared is None
+        last = None if whole else self._maps.remembered(view.name)
+        compared = self._to_compare(last, snapshot, view_inputs, end, named)
         every = view_inputs.over(snapshot.header.start, end) if compared is None else view_inputs.of(compared)
         seen = {each.bucket: each for each in every}
         as_of = summary.header.version
-        looked = self._look(view, snapshot, as_of, view_inputs, seen, now, whole=whole, beyond=beyond)
+        # Of the look that this one goes on from, whatever other threads remember meanwhile.
+        whole_at = None if compared is None or last is None else last.whole_at
+        looked = self._look(view, snapshot, as_of, view_inputs, seen, now, whole_at=whole_at, beyond=beyond)
         snapshot = health.looked(looked)
         self._round_maps.put(snapshot)
         if view.freezes:
@@ -130,10 +132,14 @@ class Watch:
         )
 
     def _to_compare(
-        self, view: View, snapshot: Snapshot, view_inputs: ViewInputs, end: int, named: frozenset[int]
+        self,
+        last: Remembered | None,
+        snapshot: Snapshot,
+        view_inputs: ViewInputs,
+        end: int,
+        named: frozenset[int],
     ) -> set[int] | None:
-        """The buckets of which an earlier look can't have said all that this one could; None: any."""
-        last = self._maps.remembered(view.name)
+        """The buckets of which the last look can't have said all that this one could; None: any."""
         found = None if last is None else remembered.to_compare(last, snapshot, view_inputs, end)
         return None if found is None else found | {b for b in named if snapshot.header.start <= b < end}
 
@@ -146,21 +152,23 @@ class Watch:
         seen: Mapping[int, BucketInputs],
         now: int,
         *,
-        whole: bool,
+        whole_at: int | None,
         beyond: str | None,
     ) -> Snapshot:
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
         )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        among = None if whole else seen.keys()
+        among = None if whole_at is None else seen.keys()
         look = consistency.look(
             snapshot, as_of, view_inputs, found, recorded, now, among=among, beyond=beyond
         )
         looked = self._maps.look(view.declaration, snapshot, look)
         # Not before it is written: what was found and not said would be lost.
         still_open = remembered.still_open(snapshot, seen.values())
-        self._maps.remember(Remembered(view_inputs, snapshot, still_open, now))
+        self._maps.remember(
+            Remembered(view_inputs.trace, snapshot, still_open, now if whole_at is None else whole_at)
+        )
         return looked
 
     def _with_recorded(

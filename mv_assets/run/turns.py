@@ -34,25 +34,32 @@ def take_turn(
     This process has its turn until it ends, as its Spark does.
 
     Raises:
-        EngineUnavailable: another one has had it for all the time that anybody waits.
+        EngineUnavailable: one other has had it for all the time that anybody waits.
 
     """
     if project in _held:
         return
     path = _file(project)
     descriptor = _opened(path)
-    begun, says_at = monotonic(), 0.0
+    begun, says_at, whose = monotonic(), 0.0, _whose(path)
     while not _locked(descriptor):
         now = monotonic()
+        if project in _held:
+            # Another thread of this process was sooner.
+            os.close(descriptor)
+            return
+        if (holder := _whose(path)) != whose:
+            # One after the other is no hang.
+            begun, says_at, whose = now, 0.0, holder
         if now - begun > patience_s:
             os.close(descriptor)
             raise EngineUnavailable(
-                f"{_whose(path)} has had this project's local Spark for {patience_s / 60:.0f} minutes; end "
+                f"{whose} has had this project's local Spark for {patience_s / 60:.0f} minutes; end "
                 "it if it hangs, or compute on a Connect server or a cluster, which many can use at once"
             )
         if now - begun >= says_at:
             says_at += _SAYS_EVERY_S
-            say(f"waits for {_whose(path)}, which has this project's local Spark: there is one at a time")
+            say(f"waits for {whose}, which has this project's local Spark: there is one at a time")
         sleep(_ASKS_EVERY_S)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)

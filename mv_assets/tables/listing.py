@@ -168,14 +168,14 @@ class Listing:
         sizes = accumulate(len(step.segments) for step in steps)
         self.steps = tuple(step for step, size in zip(steps, sizes, strict=True) if size <= _STEPPED)
 
-    def since(self, earlier: Listing) -> list[Segment] | None:
-        """The segments that came, went or changed since an earlier listing; None if that is not known."""
+    def since(self, origin: object) -> list[Segment] | None:
+        """The segments that came, went or changed since the listing of that origin; None if not known."""
         found: list[Segment] = []
-        if earlier.origin is self.origin:
+        if origin is self.origin:
             return found
         for step in self.steps:
             found += step.segments
-            if step.earlier is earlier.origin:
+            if step.earlier is origin:
                 return found
         return None
 

@@ -49,6 +49,10 @@ def version_of(header: Header) -> str:
 def _pending(snapshot: Snapshot, trusted: Iterable[int]) -> Iterator[Pending]:
     """Coverage but for the buckets that can be trusted: others with a row, and what lies between all."""
     header, held = snapshot.header, frozenset(trusted)
+    if header.source_end is None and not snapshot.rows:
+        # Nor is it known where it will begin: a view may start with its data.
+        yield Pending(*ALWAYS, f"{header.view}, of whose data nothing is known yet", vacant=True)
+        return
     cursor = header.start
     for run in header.buckets.stretches(bucket for bucket in snapshot.rows if bucket >= cursor):
         if run[0] > cursor:

@@ -42,8 +42,9 @@ def memory_view(
 class KnownListing(Listing):
     """A listing that can be held against any other one."""
 
-    def since(self, earlier: Listing) -> list[Segment] | None:
-        return list({*earlier.segments()} ^ {*self.segments()})
+    def since(self, origin: object) -> list[Segment] | None:
+        assert isinstance(origin, frozenset)
+        return list(origin ^ {*self.segments()})
 
 
 def listed(
@@ -58,6 +59,7 @@ def listed(
     listing = KnownListing(table, version, at, pending=pending, rewrites=rewrites)
     for segment in segments(files):
         listing.add(segment, identity=files[segment.name].identity)
+    listing.origin = frozenset(listing.segments())
     return listing
 
 

@@ -139,7 +139,11 @@ class _Tick:
             self._result.notes.append(f"all is at rest; looks again at {iso(memory.rests_until)}")
             return self._result
         found = self._look()
-        rests = all(not isinstance(each, MvError) and each.at_rest for each in found.values())
+        rests = all(
+            # What failed is tried again sooner.
+            not isinstance(each, MvError) and each.at_rest and not each.wrong.failed
+            for each in found.values()
+        )
         memory.rests_until = now + rest if rests and not self._result.runs else 0
         return self._result
 

@@ -71,12 +71,14 @@ _STORED = (
     .where(at_view(_partition))
     .order_by(_partition.c.bucket)
 )
-# Of times only a rest: their sum is to fit.
+# Of times and tokens only a rest: their sums are to fit.
 _REST = 1_000_003
 _SUMS = select(
     func.count(),
     func.coalesce(func.sum(_partition.c.token), 0),
     func.coalesce(func.sum(_partition.c.refreshed_at % _REST), 0),
+    # Which token is whose: other buckets of another past may have had the same ones.
+    func.coalesce(func.sum((_partition.c.token % _REST) * (func.abs(_partition.c.bucket) % _REST)), 0),
 )
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
@@ -141,7 +143,7 @@ class MapReader:
             if before.definition == header.definition and before.version <= header.version:
                 newer = self._stored(_STORED.where(_partition.c.token > before.version), header)
                 found = rows.with_newer(newer)
-                if self._add_up(found.token, found.refreshed_at):
+                if self._add_up(found.bucket, found.token, found.refreshed_at):
                     return found
         return self._stored(_STORED, header)
 
@@ -166,7 +168,7 @@ class MapReader:
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
         rows = _on(known.rows, {row.bucket: row for row in newer})
         tokens, times = [row.token for row in rows.values()], [row.refreshed_at for row in rows.values()]
-        return rows if self._add_up(tokens, times, start, end) else None
+        return rows if self._add_up(rows.keys(), tokens, times, start, end) else None
 
     def rows_after(self, known: Snapshot, written: Collection[int]) -> Mapping[int, PartitionRow]:
         """The same, where nothing was written since but those buckets."""
@@ -174,6 +176,7 @@ class MapReader:
 
     def _add_up(
         self,
+        buckets: Iterable[int],
         tokens: Sequence[int],
         times: Iterable[int | None],
         start: int | None = None,
@@ -181,7 +184,13 @@ class MapReader:
     ) -> bool:
         """Whether these are of the rows that are there, of which each that changed was read."""
         there = self._connection.execute(self._part(_SUMS, start, end)).one()
-        return tuple(there) == (len(tokens), sum(tokens), sum((time or 0) % _REST for time in times))
+        whose = sum((token % _REST) * (abs(at) % _REST) for at, token in zip(buckets, tokens, strict=True))
+        return tuple(there) == (
+            len(tokens),
+            sum(tokens),
+            sum((time or 0) % _REST for time in times),
+            whose,
+        )
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""

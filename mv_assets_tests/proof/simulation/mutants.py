@@ -413,7 +413,7 @@ def _no_file_changed(patch: pytest.MonkeyPatch) -> None:
 def _no_dimension_changed(patch: pytest.MonkeyPatch) -> None:
     right = ViewInputs.changed_since
 
-    def wrong(self: ViewInputs, before: ViewInputs, first: int, end: int) -> set[int] | None:
+    def wrong(self: ViewInputs, before: Trace, first: int, end: int) -> set[int] | None:
         return right(self, before, first, end) or set()
 
     patch.setattr(ViewInputs, "changed_since", wrong)

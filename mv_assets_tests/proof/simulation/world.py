@@ -293,7 +293,7 @@ class World:
         among = None if compared is None else seen.keys()
         look = consistency.look(snapshot, as_of, inputs, found, recorded, self.clock, among=among)
         still_open = remembered.still_open(snapshot, seen.values())
-        return look, Remembered(inputs, snapshot, still_open, self.clock)
+        return look, Remembered(inputs.trace, snapshot, still_open, self.clock)
 
     def second_look(self, listed: Base, again: Base, definition: str, attempt: Attempt) -> SecondLook:
         """What production code sees `again` of work on what was listed before."""
@@ -385,7 +385,7 @@ def _remembered_key(last: Remembered | None, memory: Memory) -> Hashable:
     moved = (bucket for bucket, row in memory.rows.items() if last.snapshot.rows.get(bucket) is not row)
     gone = last.snapshot.rows.keys() - memory.rows.keys()
     header = last.snapshot.header
-    return id(last.view_inputs), last.open, tuple(moved), frozenset(gone), header.definition, header.start
+    return id(last.trace), last.open, tuple(moved), frozenset(gone), header.definition, header.start
 
 
 def _shown_key(shown: Shown | None, memory: Memory) -> Hashable:

@@ -95,7 +95,7 @@ def test_what_is_kept_and_listed_on_is_what_would_be_listed_anew(
         listing = table.current().listing()
         assert held(listing) == held(anew(table))
         for earlier in seen:
-            changed = listing.since(earlier)
+            changed = listing.since(earlier.origin)
             if changed is not None:
                 told += 1
                 assert set(changed) >= {*earlier.segments()} ^ {*listing.segments()}
@@ -114,14 +114,14 @@ def test_only_what_changed_is_told(tmp_path: Path, database: Database) -> None:
     put(root / "late.parquet", content(2 * DAY))
     (root / "4.parquet").unlink()
     second = table.current().listing()
-    changed = second.since(first)
+    changed = second.since(first.origin)
     assert changed is not None
     assert sorted((each.name, each.start_ms // DAY) for each in changed) == [
         ("4.parquet", 4),
         ("late.parquet", 2),
     ]
-    assert second.since(second) == []
-    assert first.since(second) is None
+    assert second.since(second.origin) == []
+    assert first.since(second.origin) is None
 
 
 def test_a_young_file_is_read_at_each_look(tmp_path: Path, database: Database) -> None:
