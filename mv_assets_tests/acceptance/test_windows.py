@@ -189,7 +189,7 @@ def test_103_a_view_of_which_no_bucket_is_there_is_waited_for_too(lake: Lakes) -
     made.days(0, 1)
     made.refresh()
     assert {each.reason for each in planner.plan(made.dry()).waiting} == {
-        "waits for a bucket of up: nothing else tells what columns it has"
+        "waits for up, of whose data nothing is known yet"
     }
     made.days(0, table="clicks")
     made.converge()

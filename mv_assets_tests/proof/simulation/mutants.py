@@ -11,7 +11,7 @@ import pytest
 
 from mv_assets.observe import consistency, remembered, rewrites
 from mv_assets.observe.difference import difference
-from mv_assets.observe.inputs import BucketInputs, Ending, Recorded, ViewInputs
+from mv_assets.observe.inputs import BucketInputs, Ending, Recorded, Trace, ViewInputs
 from mv_assets.observe.second_look import SecondLooks
 from mv_assets.state import change, model, rules
 from mv_assets.state.model import (

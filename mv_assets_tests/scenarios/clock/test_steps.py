@@ -154,7 +154,7 @@ def test_a_run_waits_no_longer_for_its_files_than_they_may_take(machine: Machine
     made, asleep = arriving(machine), _Asleep()
     # Right when the run looks, and set back by a day when it is about to wait.
     now = made.clock.now
-    times = chain([now, now], repeat(now - DAY))
+    times = chain([now] * 3, repeat(now - DAY))
     project = replace(made.open(), clock=lambda: next(times))
     with (
         pytest.raises(KeyboardInterrupt),

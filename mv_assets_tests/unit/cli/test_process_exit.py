@@ -53,6 +53,7 @@ ENDS: dict[str, tuple[list[str], int, str]] = {
     "query that is wrong": (["query", "SELECT fares FROM trips"], 1, "fares"),
     "query that fails": (["query", "SELECT raise_error(zone) FROM trips"], 1, "north|south|NULL"),
     "query that is refused": (["query", "DROP TABLE trips"], 2, "not a SELECT"),
+    "metrics": (["metrics"], 0, "mv_assets_up 1"),
     "mark": (["mark", "hourly", "--bucket", "2024-01-01"], 0, "marked"),
     "adopt": (["adopt", "hourly"], 0, "hourly"),
     "drop": (["drop", "hourly", "--yes"], 0, "hourly"),

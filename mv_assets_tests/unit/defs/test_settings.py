@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mv_assets.config import MaterializedView
+from mv_assets.plan import planner
+from mv_assets.state.model import Attempt
 from mv_assets_tests.support.lake import through, view
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 from mv_assets_tests.unit.defs.in_process import InProcessDagster, in_process_dagster
@@ -137,3 +139,20 @@ def test_while_a_run_is_awaited_nothing_rests(watched: Make) -> None:
         result = made.tick()
         assert result.run_requests == []
         assert "at rest" not in str(result.skip_reason)
+
+
+def test_a_bucket_that_failed_is_tried_again_whatever_every_says(watched: Make) -> None:
+    made = watched(view(every="1h"), days=(0, 1))
+    made.lake.run()
+    made.tick()
+    made.lake.write("late.parquet", through(0))
+    observed = made.lake.look()
+    [work] = planner.plan(observed).work
+    attempt = Attempt("g-dead", observed.header.version, work.buckets)
+    made.lake.manager.register(observed.view.declaration, attempt)
+    made.lake.manager.fail(observed.view.declaration, attempt, {0: "the cluster was away"})
+    for _ in range(4):
+        made.lake.clock.now += MINUTE // 12
+        made.tick()
+    made.lake.clock.now += 5 * MINUTE
+    assert made.tick().run_requests

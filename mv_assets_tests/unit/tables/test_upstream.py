@@ -42,10 +42,12 @@ def valid(found: Listing) -> list[int]:
     return [start // DAY for start in found.starts]
 
 
-def test_an_untouched_view_is_pending_from_its_start(deployment: Deployment) -> None:
-    found = holds(deployment)
-    assert (len(found), stretches(found)) == (0, [(0, END // DAY)])
-    assert found.pending[0].why == "v 1970-01-01, which is VACANT"
+def test_of_an_untouched_view_everything_is_pending_as_it_may_begin_before_its_start(
+    deployment: Deployment,
+) -> None:
+    found = listing(deployment)
+    assert (len(found), [(each.start_ms, each.end_ms) for each in found.pending]) == (0, [ALWAYS])
+    assert found.pending[0].why == "v, of whose data nothing is known yet"
     assert (found.complete_through, source_end(found, deployment.clock())) == (-1, -1)
 
 
