@@ -15,37 +15,57 @@ _Stamp = tuple[int, int, int, int]
 _OF_THE_SYSTEM = ("/proc/", "/sys/", "/dev/")
 
 
+# Of the clocks that file systems stamp files by.
+_COARSE_NS = 2_000_000_000
+
+
 @dataclass(slots=True)
 class FilesRead:
-    """Each with its stamp. Files that were not there are not waited for."""
+    """Each with its stamp; None for one that was not there."""
 
-    stamps: dict[str, _Stamp] = field(default_factory=dict)
+    stamps: dict[str, _Stamp | None] = field(default_factory=dict)
+    # Those that may have changed between being read and being stamped.
+    uncertain: set[str] = field(default_factory=set)
 
     @classmethod
     @contextmanager
-    def noted(cls) -> Iterator[FilesRead]:
-        """Note those that this process opens to read in the block, and the sources of its modules."""
-        found, opened, on = cls(), set[str](), True
+    def noted(cls, since_ns: int) -> Iterator[FilesRead]:
+        """Note those that this process opens to read in the block, and the sources of its modules.
+
+        Nothing was read before `since_ns`: a file that is as it was then has not changed after it was read.
+        """
+        found, opened, written, on = cls(), set[str](), set[str](), True
 
         def note(event: str, arguments: tuple[Any, ...]) -> None:
             if on and event == "open":
                 path, _mode, flags = arguments
-                if isinstance(path, str) and not flags & (os.O_WRONLY | os.O_RDWR):
-                    opened.add(str(Path(path).absolute()))
+                if isinstance(path, str):
+                    writes = flags & (os.O_WRONLY | os.O_RDWR)
+                    (written if writes else opened).add(str(Path(path).absolute()))
 
         # There is no way to take it off again.
         sys.addaudithook(note)
         yield found
         on = False
         # A module is read from its source, or from what was compiled of that, which anybody may do again.
-        sources = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        sources = {path for module in list(sys.modules.values()) if (path := _source(module)) is not None}
         for path in opened | sources:
-            if path is not None and not path.endswith(".pyc") and (stamp := _stamp(path)) is not None:
-                found.stamps[path] = stamp
+            if not path.endswith(".pyc"):
+                stamp = found.stamps[path] = _stamp(path)
+                # What the code writes itself is no edit.
+                if stamp is not None and stamp[-1] >= since_ns - _COARSE_NS and path not in written:
+                    found.uncertain.add(path)
 
     def changed(self) -> str | None:
-        """One that is another now, or gone."""
+        """One that is another now, or gone, or there; or that may be another than the one that was read."""
+        if self.uncertain:
+            return min(self.uncertain)
         return next((path for path, stamp in self.stamps.items() if _stamp(path) != stamp), None)
+
+
+def _source(module: object) -> str | None:
+    path = getattr(module, "__file__", None)
+    return str(Path(path).absolute()) if isinstance(path, str) else None
 
 
 def _stamp(path: str) -> _Stamp | None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import dagster as dg
 from dagster._core.code_pointer import ModuleCodePointer
@@ -26,6 +26,7 @@ from mv_assets.launcher.warm import Line, Unforked, WarmProcess, started
 _OURS = ("mv_assets.definitions",)
 # Where the process of a run is; Dagster does not show tags of that name.
 _PROCESS = ".dagster/mv_assets_process"
+_GIVEN_UP = [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE]
 _HERE = ("localhost", "127.0.0.1")
 _log = logging.getLogger("mv_assets.launcher")
 
@@ -38,9 +39,10 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
     ) -> None:
         super().__init__(inst_data)
         self._modules = modules
-        self._warm: dict[str, WarmProcess] = {}
+        self._warm: dict[tuple[str, str], WarmProcess] = {}
         self._lines: dict[str, Line] = {}
         self._lock = Lock()
+        self._said = False
 
     @classmethod
     def config_type(cls) -> Any:
@@ -75,28 +77,44 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
 
     def _is_ours(self, origin: JobPythonOrigin) -> bool:
         repository = origin.repository_origin
-        return (
+        ours = (
+            sys.platform == "linux"
             # Then it is the daemon that launches: a command would end, and its runs with it.
-            isinstance(self._instance.run_coordinator, QueuedRunCoordinator)
+            and isinstance(self._instance.run_coordinator, QueuedRunCoordinator)
             and isinstance(repository.code_pointer, ModuleCodePointer)
             and repository.code_pointer.module in self._modules
             and repository.container_image is None
             and repository.executable_path == sys.executable
         )
+        if ours and not self._instance.run_monitoring_enabled:
+            # A run that was killed would be shown as running for ever.
+            if not self._said:
+                _log.warning(
+                    "runs are not forked: dagster.yaml does not say `run_monitoring: {enabled: true}`"
+                )
+            self._said = True
+            return False
+        return ours
 
     def _forked(self, context: LaunchRunContext, origin: JobPythonOrigin) -> Line:
         run = context.dagster_run
-        server = _server(context)
+        location, server = _location(context)
         with self._lock:
             self._forget_ended()
             repository = serialize_value(origin.repository_origin)
-            kept = self._warm.setdefault(repository, WarmProcess(repository))
-            line = self._lines[run.run_id] = kept.forked(server, self._instance.get_ref())
+            new = WarmProcess(repository, location, self._instance.get_ref())
+            kept = self._warm.setdefault((repository, location), new)
+            line = self._lines[run.run_id] = kept.forked(server)
         return line
 
     def _forget_ended(self) -> None:
+        """Also those that Dagster has given up, though their processes are there: they end by that."""
         for run_id in [run_id for run_id, line in self._lines.items() if not line.is_alive()]:
             self._lines.pop(run_id).close()
+        if self._lines:
+            given_up = dg.RunsFilter(run_ids=list(self._lines), statuses=_GIVEN_UP)
+            for run in self._instance.get_runs(given_up):
+                self._lines.pop(run.run_id).close()
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
@@ -139,8 +157,8 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         super().dispose()
 
 
-def _server(context: LaunchRunContext) -> str:
-    """Names the code that is loaded; it is another one each time that Dagster loads it anew.
+def _location(context: LaunchRunContext) -> tuple[str, str]:
+    """Where the code is, and a name of it as it is loaded, another one each time that Dagster loads it anew.
 
     Raises:
         Unforked: the code is served elsewhere.
@@ -149,8 +167,8 @@ def _server(context: LaunchRunContext) -> str:
     origin, workspace = context.dagster_run.remote_job_origin, context.workspace
     if origin is None or workspace is None:
         raise Unforked("it is not known where its code is served")
-    location: Any = workspace.get_code_location(origin.repository_origin.code_location_origin.location_name)
-    client = location.client
+    name = origin.repository_origin.code_location_origin.location_name
+    client = cast("Any", workspace.get_code_location(name)).client
     if not client.socket and client.host not in _HERE:
         raise Unforked(f"its code is served at {client.host}")
-    return str(client.get_server_id())
+    return name, str(client.get_server_id())

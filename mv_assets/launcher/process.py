@@ -7,6 +7,7 @@ JVM. A run opens its own.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import socket
@@ -16,7 +17,9 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
+from dagster import DagsterInstance
 from dagster._cli.api import execute_run_command
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.origin import RepositoryPythonOrigin
@@ -24,7 +27,7 @@ from dagster._serdes import ConfigurableClassData, deserialize_value
 from dagster._utils.hosted_user_process import recon_repository_from_origin
 
 from mv_assets.launcher.files_read import FilesRead
-from mv_assets.launcher.warm import OUTDATED, READY
+from mv_assets.launcher.warm import LOADED, OUTDATED, READY
 
 # What a run imports when it comes to need it.
 _LATER = (
@@ -40,33 +43,71 @@ _LATER = (
     "pyspark.sql.connect.functions",
     "pyspark.sql.connect.client.retries",
 )
-# Whoever is interrupted at the terminal, with all others, has that long before it is interrupted once more.
+# Whoever is interrupted at the terminal, with all others, has that long before it is interrupted once more,
 _END_WITHIN_S = 5.0
+# and then that long, as what is stuck in a library does not notice.
+_GONE_WITHIN_S = 30.0
 _MOST = 1 << 20
 
 
-def main(descriptor: int, repository: str, instance: str) -> None:
+def main(descriptor: int) -> None:
     """Serve until the launcher is gone; in a fork, one run."""
-    requests = socket.socket(fileno=descriptor)
     # A Ctrl-C at the terminal is the runs' affair.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    files = _loaded(
-        deserialize_value(repository, RepositoryPythonOrigin), deserialize_value(instance, InstanceRef)
-    )
-    if (threads := threading.active_count()) > 1:
-        sys.exit(f"mv_assets: runs can't be forked: the code has started {threads - 1} threads")
-    line = _served(requests)
+    with _received_socket(descriptor) as requests:
+        repository, location, instance, since = json.loads(requests.recv(_MOST))
+        files = _loaded(
+            deserialize_value(repository, RepositoryPythonOrigin),
+            location,
+            deserialize_value(instance, InstanceRef),
+            since,
+        )
+        line = _served(requests)
     if line is not None:
         _run(line, files)
 
 
-def _loaded(repository: RepositoryPythonOrigin, instance: InstanceRef) -> FilesRead:
-    with FilesRead.noted() as files:
-        recon_repository_from_origin(repository).get_definition().load_all_definitions()
+def _received_socket(descriptor: int) -> socket.socket:
+    """Processes that the code or a run starts would else hold it open."""
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 - the system has no names for arguments
+    return socket.socket(fileno=descriptor)
+
+
+def _loaded(
+    repository: RepositoryPythonOrigin, location: str, instance: InstanceRef, since: int
+) -> FilesRead:
+    with FilesRead.noted(since) as files:
         for name in (*_LATER, *_storages(instance)):
             with suppress(ImportError):
                 import_module(name)
+        # NumPy's among them, which can be forked.
+        before = _threads()
+        # As Dagster's code server does it.
+        with DagsterInstance.from_ref(instance) as opened:
+            opened.inject_env_vars(location)
+        recon_repository_from_origin(repository).get_definition().load_all_definitions()
+    if more := _more_threads(before):
+        sys.exit(f"mv_assets: runs can't be forked: loading the code has started threads: {', '.join(more)}")
     return files
+
+
+def _threads() -> set[Path]:
+    """Also those that Python does not know: a fork has none of them, and waits for them for ever."""
+    return set(Path("/proc/self/task").iterdir())
+
+
+def _more_threads(before: set[Path]) -> list[str]:
+    """The names of those that have been started, and have not ended; the system takes a moment to notice."""
+    for _ in range(20):
+        more = _threads() - before
+        if not more:
+            return []
+        time.sleep(0.05)
+    names = set()
+    for each in more:
+        with suppress(OSError):
+            names.add((each / "comm").read_text().strip())
+    return sorted(names)
 
 
 def _storages(instance: InstanceRef) -> Iterable[str]:
@@ -82,11 +123,13 @@ def _served(requests: socket.socket) -> socket.socket | None:
     gc.collect()
     # A collection in a run would copy the memory that it has in common with this.
     gc.freeze()
+    with suppress(BrokenPipeError):
+        requests.send(LOADED)
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, 1, 1)
         if not request:
             return None
-        line = socket.socket(fileno=descriptors[0])
+        line = _received_socket(descriptors[0])
         if os.fork() == 0:
             requests.close()
             return line
@@ -97,7 +140,15 @@ def _run(line: socket.socket, files: FilesRead) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     changed = files.changed()
-    line.sendall(b"%s %d" % (READY if changed is None else OUTDATED, os.getpid()))
+    try:
+        line.sendall(
+            b"%s %d" % (READY, os.getpid())
+            if changed is None
+            else b"%s %s" % (OUTDATED, os.fsencode(changed))
+        )
+    except BrokenPipeError:
+        # The launcher has not waited for it.
+        return
     what = _received(line)
     if what is None:
         return
@@ -124,7 +175,9 @@ def _end_with(line: socket.socket) -> None:
         line.recv(1)
     time.sleep(_END_WITHIN_S)
     os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(_GONE_WITHIN_S)
+    os._exit(1)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    main(int(sys.argv[1]))

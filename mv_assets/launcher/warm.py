@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +15,12 @@ from pathlib import Path
 from dagster._core.instance.ref import InstanceRef
 from dagster._serdes import serialize_value
 
-# To import all, and to analyse ten thousand views.
-_READY_WITHIN_S = 180.0
 _FORKED_WITHIN_S = 10.0
-# What a run says first of all.
-READY, OUTDATED = b"ready", b"outdated"
+_MOST = 1 << 16
+# What could not be loaded may have been the disk's fault, or another's that is gone.
+_LOADED_AGAIN_AFTER_S = 600.0
+# What the warm process says once it has loaded all, and what a run says first of all.
+LOADED, READY, OUTDATED = b"loaded", b"ready", b"outdated"
 
 
 class Unforked(Exception):
@@ -53,67 +56,68 @@ class WarmProcess:
     """The process that has loaded a repository and forks runs of it; there is none before the first."""
 
     repository: str
+    # Whose environment variables are to be set.
+    location: str
+    instance: InstanceRef
     _process: subprocess.Popen[bytes] | None = None
     _requests: socket.socket | None = None
-    # The code that it was loaded from, and the code that can't be.
+    # The code that it is loaded from, since when, and whether that is done.
     _server: str | None = None
-    _refused: str | None = None
+    _since: float = 0.0
+    _loaded: bool = False
 
-    def forked(self, server: str, instance: InstanceRef) -> Line:
+    def forked(self, server: str) -> Line:
         """A process for a run, which waits to be told which; of the code that `server` has loaded.
 
         Raises:
             Unforked: there is none, and the process that there might have been does not begin with anything.
+                Nobody waits until code is loaded.
 
         """
-        if server == self._refused:
-            raise Unforked("the warm process could not load the code, as its log says")
-        if self._process is not None and self._process.poll() is None and server == self._server:
-            line = self._asked(_FORKED_WITHIN_S)
-            if line is not None:
-                return line
-        # Never there, dead, of earlier code, or it does not answer.
-        self.close()
+        requests = self._requests if server == self._server else None
+        if requests is None:
+            requests = self._start(server)
+        self._see_that_it_is_loaded(requests, server)
         try:
-            self._start(server, instance)
-        except OSError as error:
-            raise Unforked(f"the warm process can't be started ({error})") from error
-        line = self._asked(_READY_WITHIN_S)
-        if line is None:
-            self.close()
-            self._refused = server
-            raise Unforked("the warm process does not start")
-        return line
+            return _asked(requests)
+        except Unforked:
+            # Dead, of code that was edited, or it does not answer.
+            self._start(server)
+            raise
 
-    def _start(self, server: str, instance: InstanceRef) -> None:
-        ours, its = socket.socketpair()
-        with its:
-            command = [sys.executable, "-m", "mv_assets.launcher.process", str(its.fileno())]
-            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                [*command, self.repository, serialize_value(instance)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[its.fileno()],
-            )
-        self._requests, self._server = ours, server
-
-    def _asked(self, within_s: float) -> Line | None:
-        """A fork that has come in time; one that comes later finds its line closed, and ends."""
-        if self._requests is None:
-            return None
-        ours, its = socket.socketpair()
+    def _start(self, server: str) -> socket.socket:
+        self.close()
+        # Each message is received as one.
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "mv_assets.launcher.process", str(its.fileno())]
+        # Not among the arguments, which all users of the machine see.
+        what = [self.repository, self.location, serialize_value(self.instance), time.time_ns()]
         try:
             with its:
-                socket.send_fds(self._requests, [b"f"], [its.fileno()])
-            ours.settimeout(within_s)
-            word, _, pid = ours.recv(64).partition(b" ")
+                ours.sendall(json.dumps(what).encode())
+                self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+                    command, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()]
+                )
+        except OSError as error:
+            ours.close()
+            raise Unforked(f"the warm process can't be started ({error})") from error
+        self._requests, self._server, self._since = ours, server, time.monotonic()
+        return ours
+
+    def _see_that_it_is_loaded(self, requests: socket.socket, server: str) -> None:
+        if self._loaded:
+            return
+        why = "the warm process could not load the code, as its log says"
+        try:
+            self._loaded = requests.recv(64, socket.MSG_DONTWAIT) == LOADED
+        except BlockingIOError:
+            why = "the warm process is loading the code"
         except OSError:
-            ours.close()
-            return None
-        if word != READY:
-            ours.close()
-            return None
-        ours.settimeout(None)
-        return Line(int(pid), ours)
+            pass
+        if not self._loaded:
+            if time.monotonic() - self._since > _LOADED_AGAIN_AFTER_S:
+                self._start(server)
+            raise Unforked(why)
 
     def close(self) -> None:
         """Have it end; its runs go on."""
@@ -124,6 +128,26 @@ class WarmProcess:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)
         self._process = self._requests = self._server = None
+        self._loaded = False
+
+
+def _asked(requests: socket.socket) -> Line:
+    """A fork that has come in time; one that comes later finds its line closed, and ends."""
+    ours, its = socket.socketpair()
+    try:
+        with its:
+            socket.send_fds(requests, [b"f"], [its.fileno()])
+        ours.settimeout(_FORKED_WITHIN_S)
+        word, _, what = ours.recv(_MOST).partition(b" ")
+    except OSError:
+        word = what = b""
+    if word == READY:
+        ours.settimeout(None)
+        return Line(int(what), ours)
+    ours.close()
+    if word == OUTDATED:
+        raise Unforked(f"the warm process loads the code anew, as {os.fsdecode(what)} has changed")
+    raise Unforked("the warm process did not answer, and another one loads the code")
 
 
 def started(pid: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
@@ -73,11 +73,13 @@ class Metrics(Collector):
 
 
 def _of_views(status: Status, counters: Mapping[str, Mapping[str, int]]) -> Iterator[Metric]:
-    info = InfoMetricFamily(f"{_VIEW[:-1]}", "What the view is.", labels=["view"])
+    # OpenMetrics' own "info" is an error to those that read Prometheus' older text, as the node exporter.
+    about = ["base", "bucket", "definition"]
+    info = GaugeMetricFamily(f"{_VIEW}info", "What the view is; always 1.", labels=["view", *about])
     for each in status.views:
         declared = each.view.declared
-        about = {"base": declared.base.table, "bucket": each.view.buckets.text}
-        info.add_metric([each.view.name], {**about, "definition": each.view.definition})
+        what = [declared.base.table, each.view.buckets.text, each.view.definition]
+        info.add_metric([each.view.name, *what], 1)
     yield info
     yield from _gauges(status.views, status.now)
     yield from _counts(counters)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,29 +14,44 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import deltalake
+import pyarrow as pa
 import pytest
 from dagster._core.launcher import WorkerStatus
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
 
-from mv_assets.launcher import WarmRunLauncher
+from mv_assets.launcher import WarmRunLauncher, warm
 from mv_assets.launcher.launcher import _PROCESS
-from mv_assets.launcher.warm import started
+from mv_assets.launcher.process import _received_socket
+from mv_assets.launcher.warm import Unforked, started
 
 pytestmark = pytest.mark.processes
 
 _CODE = """
-import os, time
+import os, signal, sys, time
 from pathlib import Path
 import dagster as dg
 
+word = os.environ.get("THE_LAUNCHERS_WORD", {word!r})
+in_warm_process = "mv_assets.launcher.process" in sys.orig_argv
+
 @dg.op
 def write():
-    Path({out!r}).write_text(f"{word} {{os.getpid()}} {{os.getcwd()}}")
+    Path({out!r}).write_text(f"{{word}} {{os.getpid()}} {{os.getcwd()}}")
 
 @dg.op
 def last():
     Path({out!r}).write_text("began")
+    time.sleep(120)
+
+@dg.op
+def stuck():
+    # As in a library that does not come back to see a signal.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    sys.modules["__main__"]._END_WITHIN_S = sys.modules["__main__"]._GONE_WITHIN_S = 0.2
+    Path({out!r}).write_text("stuck")
     time.sleep(120)
 
 @dg.job(executor_def=dg.in_process_executor)
@@ -45,7 +62,11 @@ def short():
 def long():
     last()
 
-defs = dg.Definitions(jobs=[short, long])
+@dg.job(executor_def=dg.in_process_executor)
+def endless():
+    stuck()
+
+defs = dg.Definitions(jobs=[short, long, endless])
 """
 _SLOW_S = 90.0
 
@@ -69,12 +90,41 @@ class Place:
         assert isinstance(launcher, WarmRunLauncher)
         return launcher
 
+    @property
+    def code(self) -> Path:
+        return self.folder / f"{self.module}.py"
+
     def write(self, word: str = "one", more: str = "") -> None:
-        code = _CODE.format(out=str(self.out), word=word) + more
-        (self.folder / f"{self.module}.py").write_text(code)
+        self.code.write_text(_CODE.format(out=str(self.out), word=word) + more)
 
     def reload(self) -> None:
         self.workspace.reload_code_location(self.module)
+
+    def warm_up(self) -> set[str]:
+        """Until runs are forked; why they were not at once."""
+        if not self.launcher._warm:
+            assert self.finished(self.launch("short")) == "SUCCESS"
+        [kept] = self.launcher._warm.values()
+        location: Any = self.workspace.create_request_context().get_code_location(self.module)
+        reasons = set()
+
+        def forks() -> bool:
+            try:
+                kept.forked(str(location.client.get_server_id())).close()
+            except Unforked as error:
+                reasons.add(str(error))
+                return False
+            return True
+
+        until(forks)
+        return reasons
+
+    def wait_until_loaded(self) -> None:
+        """Until the warm process has said so, or has ended, which reads as well."""
+        [kept] = self.launcher._warm.values()
+        requests = kept._requests
+        assert requests is not None
+        assert select.select([requests], [], [], _SLOW_S)[0]
 
     def launch(self, job: str) -> str:
         request = self.workspace.create_request_context()
@@ -143,7 +193,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder, module = tmp_path_factory.mktemp("launcher"), "code_of_the_launchers_tests"
     settings = {"module": "mv_assets.launcher", "class": "WarmRunLauncher", "config": {"modules": [module]}}
     queue = {"module": "dagster._core.run_coordinator", "class": "QueuedRunCoordinator"}
-    overrides = {"run_launcher": settings, "run_coordinator": queue}
+    overrides = {
+        "run_launcher": settings,
+        "run_coordinator": queue,
+        "run_monitoring": {"enabled": True, "poll_interval_seconds": 5},
+    }
     with dg.instance_for_test(temp_dir=str(folder), overrides=overrides) as instance:
         place = Place(folder, module, instance, workspace=None)  # type: ignore[arg-type]
         place.write()
@@ -155,12 +209,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture(autouse=True)
 def as_it_was(place: Place) -> Iterator[None]:
     place.out.unlink(missing_ok=True)
+    before = place.code.read_text()
     yield
-    place.write()
-    place.reload()
+    if place.code.read_text() != before:
+        place.code.write_text(before)
+        place.reload()
 
 
 def test_a_run_is_forked_from_one_process_that_stays_and_has_a_process_of_its_own(place: Place) -> None:
+    place.warm_up()
     first = place.launch("short")
     assert place.finished(first) == "SUCCESS"
     warm = place.warm()
@@ -174,23 +231,34 @@ def test_a_run_is_forked_from_one_process_that_stays_and_has_a_process_of_its_ow
 
 
 def test_code_that_was_edited_is_loaded_anew_whether_dagster_was_told_to_or_not(place: Place) -> None:
-    assert place.finished(place.launch("short")) == "SUCCESS"
+    place.warm_up()
     warm = place.warm()
     place.write("two")
-    assert place.finished(place.launch("short")) == "SUCCESS"
+    run = place.launch("short")
+    assert place.finished(run) == "SUCCESS"
+    assert place.process(run) is None
+    assert f"{place.code} has changed" in place.said(run)
     assert place.out.read_text().startswith("two ")
+    place.warm_up()
     edited = place.warm()
+    run = place.launch("short")
+    assert place.finished(run) == "SUCCESS"
+    assert place.out.read_text().startswith(f"two {place.process(run)} ")
     place.reload()
-    assert place.finished(place.launch("short")) == "SUCCESS"
+    assert "the warm process is loading the code" in place.warm_up()
     assert len({warm, edited, place.warm()}) == 3
 
 
 def test_a_warm_process_that_was_killed_is_started_again_for_the_next_run(place: Place) -> None:
-    assert place.finished(place.launch("short")) == "SUCCESS"
+    place.warm_up()
     warm = place.warm()
     assert warm is not None
     os.kill(warm, signal.SIGKILL)
     until(lambda: started(warm) is None)
+    run = place.launch("short")
+    assert place.finished(run) == "SUCCESS"
+    assert "the warm process did not answer" in place.said(run)
+    place.warm_up()
     again = place.launch("short")
     assert place.finished(again) == "SUCCESS"
     assert place.process(again) is not None
@@ -198,6 +266,7 @@ def test_a_warm_process_that_was_killed_is_started_again_for_the_next_run(place:
 
 
 def test_a_run_that_is_under_way_outlives_the_process_that_it_was_forked_from(place: Place) -> None:
+    place.warm_up()
     run = place.launch("long")
     until(place.out.exists)
     warm = place.warm()
@@ -210,6 +279,7 @@ def test_a_run_that_is_under_way_outlives_the_process_that_it_was_forked_from(pl
 
 
 def test_a_run_is_terminated_by_a_process_that_has_not_launched_it(place: Place) -> None:
+    place.warm_up()
     run = place.launch("long")
     until(place.out.exists)
     with dg.DagsterInstance.from_ref(place.instance.get_ref()) as another:
@@ -219,6 +289,7 @@ def test_a_run_is_terminated_by_a_process_that_has_not_launched_it(place: Place)
 
 
 def test_a_run_whose_process_was_killed_is_found_to_have_none(place: Place) -> None:
+    place.warm_up()
     run = place.launch("long")
     until(place.out.exists)
     assert place.health(run) is WorkerStatus.RUNNING
@@ -232,6 +303,7 @@ def test_a_run_of_an_earlier_launcher_is_found_to_have_ended(place: Place) -> No
     with dg.DagsterInstance.from_ref(place.instance.get_ref()) as earlier:
         before, place.instance = place.instance, earlier
         try:
+            place.warm_up()
             run = place.launch("long")
             until(place.out.exists)
         finally:
@@ -243,20 +315,123 @@ def test_a_run_of_an_earlier_launcher_is_found_to_have_ended(place: Place) -> No
 
 @pytest.mark.parametrize(
     "unforkable",
-    ["threading.Thread(target=time.sleep, args=(600,), daemon=True).start()", "os._exit(3)"],
-    ids=["has a thread", "does not load"],
+    [
+        "import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
+        "import deltalake; deltalake.DeltaTable({table!r})",
+        "os._exit(3)",
+    ],
+    ids=["has a thread", "has a library's threads", "does not load"],
 )
 def test_what_can_not_be_forked_is_run_the_plain_way_and_says_so(place: Place, unforkable: str) -> None:
-    where = "any('launcher.process' in each for each in sys.orig_argv)"
-    place.write("plain", f"\nimport sys, threading\nif {where}:\n    {unforkable}\n")
+    table = str(place.folder / "table")
+    deltalake.write_deltalake(table, pa.table({"a": [1]}), mode="overwrite")
+    place.write("plain", f"\nif in_warm_process:\n    {unforkable.format(table=table)}\n")
     place.reload()
-    for why in ("does not start", "could not load"):
-        # It is not tried again before the code is another.
+    for _ in range(2):
         run = place.launch("short")
         assert place.finished(run) == "SUCCESS"
         assert place.process(run) is None
-        assert why in place.said(run)
         assert place.out.read_text().startswith("plain ")
+        place.wait_until_loaded()
+    assert "could not load" in place.said(run)
+
+
+def test_code_that_could_not_be_loaded_is_loaded_again_after_a_while(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mended = place.folder / "mended"
+    place.write("mended", f"\nif in_warm_process and not Path({str(mended)!r}).exists():\n    os._exit(3)\n")
+    place.reload()
+    place.launch("short")
+    place.wait_until_loaded()
+    mended.touch()
+    with monkeypatch.context() as now:
+        now.setattr(warm, "_LOADED_AGAIN_AFTER_S", 0)
+        assert "could not load" in place.said(place.launch("short"))
+    place.warm_up()
+
+
+def test_a_file_that_is_saved_while_it_is_loaded_is_read_once_more(place: Place) -> None:
+    conf, draft = place.folder / "conf", place.folder / "draft"
+    for path in (conf, draft):
+        path.write_text("")
+    place.write(
+        "saved",
+        f"\nconf, draft = Path({str(conf)!r}), Path({str(draft)!r})\nconf.read_text()\n"
+        "if in_warm_process and draft.exists():\n    draft.rename(conf)\n",
+    )
+    place.reload()
+    assert f"the warm process loads the code anew, as {conf} has changed" in place.warm_up()
+
+
+def test_nobody_waits_until_code_is_loaded(place: Place) -> None:
+    go_on = place.folder / "go on"
+    waits = f"\nwhile in_warm_process and not Path({str(go_on)!r}).exists():\n    time.sleep(0.1)\n"
+    place.write("slow", waits)
+    place.reload()
+    run = place.launch("short")
+    assert place.finished(run) == "SUCCESS"
+    assert "is loading the code" in place.said(run)
+    go_on.touch()
+    place.warm_up()
+
+
+def test_a_run_that_is_stuck_and_given_up_by_dagster_is_ended(place: Place) -> None:
+    place.warm_up()
+    run = place.launch("endless")
+    until(place.out.exists)
+    assert place.launcher.terminate(run)
+    found = place.instance.get_run_by_id(run)
+    assert found is not None
+    # As run monitoring does it after a while.
+    place.instance.report_run_canceled(found)
+    assert started(place.process(run) or 0) is not None
+    place.launch("short")
+    until(lambda: started(place.process(run) or 0) is None)
+
+
+def test_without_run_monitoring_runs_are_the_default_launchers_and_that_is_said_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(place.instance, "_run_monitoring_enabled", False)
+    for _ in range(2):
+        run = place.launch("short")
+        assert place.finished(run) == "SUCCESS"
+        assert place.process(run) is None
+    assert caplog.text.count("run_monitoring") == 1
+
+
+def test_environment_variables_of_a_location_are_there_while_its_code_is_loaded(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = place.folder / "of the location" / ".env"
+    file.parent.mkdir()
+    file.write_text("THE_LAUNCHERS_WORD=secret")
+    monkeypatch.setenv("DAGSTER_PROJECT_ENV_FILE_PATHS", json.dumps({place.module: str(file.parent)}))
+    place.write("not set")
+    place.reload()
+    for word in ("secret", "other"):
+        file.write_text(f"THE_LAUNCHERS_WORD={word}")
+        place.warm_up()
+        run = place.launch("short")
+        assert place.finished(run) == "SUCCESS"
+        assert place.out.read_text().startswith(f"{word} {place.process(run)} ")
+
+
+def test_no_setting_stands_among_the_arguments_of_a_process(place: Place) -> None:
+    place.warm_up()
+    arguments = Path(f"/proc/{place.warm()}/cmdline").read_text()
+    assert "mv_assets.launcher.process" in arguments
+    assert str(place.folder) not in arguments
+
+
+def test_processes_that_a_run_starts_do_not_hold_its_line_open() -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        socket.send_fds(ours, [b"f"], [its.fileno()])
+        _, [received], _, _ = socket.recv_fds(its, 1, 1)
+        with _received_socket(received) as line:
+            assert not line.get_inheritable()
 
 
 def test_runs_of_other_modules_are_the_default_launchers(
