@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,25 @@ from dagster import DagsterInstance
 from mv_assets.launcher.launcher import _PROCESS
 from mv_assets_tests.e2e.deployment import Deployment
 from mv_assets_tests.e2e.site import HOURLY, day
+from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
 
 pytestmark = pytest.mark.slow
 
 
 def test_runs_are_forked_from_one_process(deployment: Deployment) -> None:
-    # The first is no fork: nobody waits until the code is loaded.
-    first = deployment.dagster.materialize(HOURLY, day(4))
-    assert deployment.finished(first).status == "SUCCESS"
+    # The first ones are no forks: nobody waits until the code is loaded.
+    wait_until(
+        lambda: _PROCESS in _tags(deployment, _computed(deployment, 4)),
+        "a run that is forked",
+        lambda: state_of_affairs(deployment.dagster, deployment.processes),
+    )
     assert _parent_of_a_run(deployment, 4) == _parent_of_a_run(deployment, 5)
+
+
+def _computed(deployment: Deployment, number: int) -> str:
+    run = deployment.dagster.materialize(HOURLY, day(number))
+    assert deployment.finished(run).status == "SUCCESS"
+    return run
 
 
 def _parent_of_a_run(deployment: Deployment, number: int) -> int:
@@ -33,7 +44,11 @@ def _parent_of_a_run(deployment: Deployment, number: int) -> int:
 
 
 def _process(deployment: Deployment, run_id: str) -> int:
+    return int(json.loads(_tags(deployment, run_id)[_PROCESS])["pid"])
+
+
+def _tags(deployment: Deployment, run_id: str) -> Mapping[str, str]:
     with DagsterInstance.from_config(str(deployment.processes.home)) as instance:
         run = instance.get_run_by_id(run_id)
         assert run is not None
-        return int(json.loads(run.tags[_PROCESS])["pid"])
+        return run.tags

@@ -117,6 +117,8 @@ class Place:
             return True
 
         until(forks)
+        # What the run before has written is not that of the next.
+        self.out.unlink(missing_ok=True)
         return reasons
 
     def wait_until_loaded(self) -> None:
