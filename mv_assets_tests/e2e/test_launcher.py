@@ -12,17 +12,14 @@ from dagster import DagsterInstance
 from mv_assets.launcher.launcher import _PROCESS
 from mv_assets_tests.e2e.deployment import Deployment
 from mv_assets_tests.e2e.site import HOURLY, day
-from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
 
 pytestmark = pytest.mark.slow
 
 
 def test_runs_are_forked_from_one_process(deployment: Deployment) -> None:
     # The first ones are no forks: nobody waits until the code is loaded.
-    wait_until(
-        lambda: _PROCESS in _tags(deployment, _computed(deployment, 4)),
-        "a run that is forked",
-        lambda: state_of_affairs(deployment.dagster, deployment.processes),
+    deployment.wait_until(
+        lambda: _PROCESS in _tags(deployment, _computed(deployment, 4)), "a run that is forked"
     )
     assert _parent_of_a_run(deployment, 4) == _parent_of_a_run(deployment, 5)
 
