@@ -206,6 +206,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         target = ModuleTarget(module, attribute=None, working_directory=str(folder), location_name=module)
         with WorkspaceProcessContext(instance, target) as place.workspace:
             yield place
+        # Nobody looks after the runs that tests have killed, and the instance would wait for their end.
+        for run in instance.get_runs():
+            if not run.is_finished:
+                instance.report_run_failed(run)
 
 
 @pytest.fixture(autouse=True)
