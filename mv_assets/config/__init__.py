@@ -17,6 +17,7 @@ from mv_assets.config.models import (
     Table,
     Target,
     WarehouseFolder,
+    buckets_table,
 )
 from mv_assets.config.storage import Storage
 
@@ -36,6 +37,7 @@ __all__ = [
     "Table",
     "Target",
     "WarehouseFolder",
+    "buckets_table",
     "declare",
     "in_order",
     "read",

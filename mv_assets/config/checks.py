@@ -10,7 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from mv_assets.config.errors import Mistake
-from mv_assets.config.models import DeclaredProject, MaterializedView, WarehouseFolder
+from mv_assets.config.models import DeclaredProject, MaterializedView, WarehouseFolder, buckets_table
 from mv_assets.config.reserved import CHECKS
 from mv_assets.config.storage import Storage, bucket_of
 
@@ -69,7 +69,13 @@ def check(
     ]
 
 
-def one_way_to_each_bucket(project: DeclaredProject) -> Iterator[Mistake]:
+def check_whole(project: DeclaredProject) -> Iterator[Mistake]:
+    """What only a project that is right otherwise can be asked."""
+    yield from _one_way_to_each_bucket(project)
+    yield from _tables_of_buckets(project)
+
+
+def _one_way_to_each_bucket(project: DeclaredProject) -> Iterator[Mistake]:
     """Two ways to one bucket are a mistake: Spark keeps the first that it is told, and takes it for both."""
     known: dict[str | None, tuple[str, Storage | None]] = {}
     for declared in (project.warehouse, *project.tables):
@@ -81,6 +87,16 @@ def one_way_to_each_bucket(project: DeclaredProject) -> Iterator[Mistake]:
         if bucket is not None and storage != declared.storage:
             what = f"{name} and {first} reach bucket {bucket} in two ways, of which Spark can have one only"
             yield Mistake(f"{where}.storage", f"{what}; give both the same storage")
+
+
+def _tables_of_buckets(project: DeclaredProject) -> Iterator[Mistake]:
+    """A published view has a table of its buckets beside it, which another view must not be called like."""
+    names = {view.name for view in project.views}
+    for view in project.views:
+        name, target = buckets_table(view.name), project.publish if view.publish is None else view.publish
+        if target and name in names:
+            what = f"view {view.name} is published, and its buckets as {name}; give this view another name"
+            yield Mistake(f"views.{name}.name", what)
 
 
 def in_order(views: Sequence[MaterializedView]) -> list[MaterializedView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mv_assets.config.checks import Sketch, check, one_way_to_each_bucket, suggestion
+from mv_assets.config.checks import Sketch, check, check_whole, suggestion
 from mv_assets.config.document import Document, Place
 from mv_assets.config.errors import Mistake, ProjectError
 from mv_assets.config.models import (
@@ -165,7 +165,7 @@ class _Reader:
             functions=tuple(function for function in made_functions if function is not None),
             views=tuple(view for view in made_views if view is not None),
         )
-        self.mistakes += one_way_to_each_bucket(found)
+        self.mistakes += check_whole(found)
         return found
 
     def _settings(self) -> dict[str, Any]:
@@ -249,7 +249,10 @@ class _Reader:
             folder = None if target.folder is None else self._path(target.folder)
             return target.model_copy(update={"folder": folder})
         if isinstance(target, IcebergTarget):
-            places = {"uri": self._database, "warehouse": self._path}
+            places: dict[str, Callable[[str], str]] = {"uri": self._database}
+            if target.catalog.get("type") == "sql":
+                # Of other catalogs it may be a name.
+                places["warehouse"] = self._path
             resolved = {
                 key: resolve(target.catalog[key]) for key, resolve in places.items() if key in target.catalog
             }

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mv_assets.config.checks import Sketch, check, one_way_to_each_bucket
+from mv_assets.config.checks import Sketch, check, check_whole
 from mv_assets.config.file import Draft
 from mv_assets.config.models import (
     DeclaredProject,
@@ -49,7 +49,7 @@ def declare(
     )
     draft = Draft("the declarations in Python", project)
     sketches = (_sketches(each) for each in (project.tables, project.views, project.functions))
-    draft.add([*check(*sketches), *one_way_to_each_bucket(project)])
+    draft.add([*check(*sketches), *check_whole(project)])
     return draft
 
 

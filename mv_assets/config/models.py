@@ -270,6 +270,11 @@ TARGETS: dict[str, type[IcebergTarget | DeltaTarget]] = {"iceberg": IcebergTarge
 Target = IcebergTarget | DeltaTarget
 
 
+def buckets_table(view: str) -> str:
+    """The table beside that of a view, with a row a bucket."""
+    return f"{view}__buckets"
+
+
 class Function(Declared):
     """A deterministic Python function that the SQL of views may call."""
 

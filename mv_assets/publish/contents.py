@@ -21,6 +21,8 @@ VERSION = "mv-assets.version"
 AT = "mv-assets.at"
 # Another way to name contents takes another key: tables keep what was said of them.
 DIGEST = "mv-assets.digest"
+# Whose publication it is: other projects may have a view of the same name.
+MARK = "mv-assets.mark"
 _TIME = pa.timestamp("us", "UTC")
 # So many buckets are in a file of their table; of a version only the parts that changed are written.
 _PART = 1_000
@@ -44,6 +46,7 @@ class Contents:
     rows: StoredRows
     files: tuple[DataFile, ...]
     version: int
+    mark: str | None = None
 
     @property
     def view(self) -> str:
@@ -63,6 +66,7 @@ class Contents:
             "mv-assets.definition": self.header.definition,
             "mv-assets.stale": str(self._states.count(State.STALE.value)),
             AT: str(at),
+            **({} if self.mark is None else {MARK: self.mark}),
         }
 
     def parts(self) -> dict[str, slice]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
+
 from mv_assets.errors import MvError
-from mv_assets.text import printable
+from mv_assets.text import printable, without_credentials
+
+# What is said of a target by keys that hold no secret.
+_NO_SECRETS = ("name", "type", "warehouse")
+_WORDS = ("true", "false")
 
 
 class NotPublished(MvError):
@@ -40,3 +47,22 @@ class StillCopying(MvError):
 
 class Lost(Exception):
     """Somebody else committed to the target meanwhile: derive anew."""
+
+
+def trouble(error: Exception, options: Mapping[str, str]) -> str:
+    """What a library, a driver or a store says, without the secrets that it was given."""
+    said = str(error).strip().split("\n", 1)[0] or type(error).__name__
+    for secret in sorted(_secrets(options), key=len, reverse=True):
+        said = said.replace(secret, "...")
+    said = without_credentials(said)
+    return f"{said}; see that it can be reached and written, it is tried again with the next publication"
+
+
+def _secrets(options: Mapping[str, str]) -> Iterator[str]:
+    for key, value in options.items():
+        if "://" in value:
+            parts = urlsplit(value)
+            password = parts.netloc.rpartition("@")[0].partition(":")[2]
+            yield from {password, unquote(password), parts.query} - {""}
+        elif key not in _NO_SECRETS and value.lower() not in _WORDS and value:
+            yield value

@@ -16,7 +16,9 @@ def name_of(target: Declared, view: str) -> str:
     """Which target and table it is, for the state: without secrets, and always the same."""
     if isinstance(target, IcebergTarget):
         kind, uri = target.catalog.get("type", "rest"), without_user(target.catalog.get("uri", ""))
-        catalog = f"{kind} {target.catalog.get('name', 'default')} {uri}".strip()
+        # One address may serve many catalogs, by name; that of a SQL catalog is only where files are.
+        named = "" if kind == "sql" else without_user(target.catalog.get("warehouse", ""))
+        catalog = " ".join(filter(None, [kind, target.catalog.get("name", "default"), uri, named]))
         return f"iceberg {target.namespace}.{view} in {catalog}"
     folder = "the warehouse" if target.folder is None else without_user(target.folder.rstrip("/"))
     return f"delta {view} in {folder}"

@@ -17,7 +17,7 @@ from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.errors import Fenced, UnknownView
 from mv_assets.state.leases import Leases
 from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Doing, Header, Publication, StoredRows
+from mv_assets.state.model import Doing, Header, Lease, Publication, StoredRows
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
@@ -154,20 +154,20 @@ class Publisher:
 
     def _publish(self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
         # Of no bucket: as much of the map as is shown is read by itself, each time at a later version.
-        with self._leases().pin(name, 0, 0):
-            found = self._published(name, target, look=look, enough=enough)
+        with self._leases().pin(name, 0, 0) as pinned:
+            found = self._published(name, target, pinned.lease, look=look, enough=enough)
         if found.is_new:
             self._give_up(name, target)
         return found
 
     def _published(
-        self, name: str, target: Target, *, look: bool, enough: Callable[[], bool]
+        self, name: str, target: Target, lease: Lease, *, look: bool, enough: Callable[[], bool]
     ) -> PublishedView:
         stored = None
         for _ in range(_TRIES):
             stored = self.store.stored(name, stored)
             try:
-                found = self._publish_once(*stored, target, look=look, enough=enough)
+                found = self._publish_once(*stored, target, lease, look=look, enough=enough)
             except (Lost, Fenced):
                 # Others changed the table, or the view's definition, meanwhile.
                 continue
@@ -195,6 +195,7 @@ class Publisher:
         header: Header,
         rows: StoredRows,
         target: Target,
+        lease: Lease,
         *,
         look: bool,
         enough: Callable[[], bool],
@@ -207,20 +208,22 @@ class Publisher:
             self._separate(header, mixed, enough)
             return None
         wanted = contents(header, rows, files)
-        recorded = next((each for each in publications.of(name) if each.target == target.name), None)
+        recorded = publications.at(name, target.name)
         if recorded is not None and recorded.digest == wanted.digest and not look:
             seen = replace(recorded, seen=header.version)
             publications.record(seen)
             return PublishedView(name, seen)
         there = target.shown()
-        known = publications.retain(name, target.name, header.version)
-        shown = self._show(wanted, target, there, known)
+        if there is not None and there.mark is not None:
+            self._check_owner(name, target, there.mark, recorded)
+        known = publications.retain(name, target.name, header.version, lease)
+        shown = self._show(replace(wanted, mark=known.mark), target, there, known)
         done = self._recorded(known, wanted, target, shown)
         if not publications.record(done):
             # The view was dropped meanwhile: what is shown now are rows that gc may take.
             target.withdraw()
             return PublishedView(name)
-        return PublishedView(name, done, is_new=done.snapshot != known.snapshot)
+        return PublishedView(name, done, is_new=_is_new(known, done))
 
     def _show(
         self, wanted: Contents, target: Target, there: Shown | None, known: Publication
@@ -265,6 +268,18 @@ class Publisher:
             f"`mv-assets drop {wanted.view}` withdraws it, and a refresh computes it anew",
         )
 
+    def _check_owner(self, name: str, target: Target, mark: str, recorded: Publication | None) -> None:
+        if recorded is None or recorded.mark != mark:
+            # A peer may have published it first meanwhile.
+            recorded = Publications(self.store).at(name, target.name)
+        if recorded is None or recorded.mark != mark:
+            raise NotPublished(
+                name,
+                target.table,
+                "another project publishes a view of that name there, or this one did before its state was "
+                "lost; name another place, or drop that table",
+            )
+
     def _recorded(
         self, known: Publication, wanted: Contents, target: Target, shown: Shown | None
     ) -> Publication:
@@ -272,12 +287,10 @@ class Publisher:
         if shown is None:
             # There is nothing to show yet.
             return seen
-        is_new = shown.snapshot != known.snapshot
+        found = replace(seen, version=shown.version, snapshot=shown.snapshot, location=shown.location)
+        is_new = _is_new(known, found)
         return replace(
-            seen,
-            version=shown.version,
-            snapshot=shown.snapshot,
-            location=shown.location,
+            found,
             at=self.manager.clock() if is_new or known.at is None else known.at,
             replaced=shown.foreign if is_new or shown.foreign is not None else known.replaced,
         )
@@ -300,3 +313,8 @@ class Publisher:
 
     def _leases(self) -> Leases:
         return Leases(self.store, who="mv-assets publish")
+
+
+def _is_new(known: Publication, found: Publication) -> bool:
+    # A table that was made anew counts its snapshots from the first one.
+    return (found.version, found.snapshot) != (known.version, known.snapshot)

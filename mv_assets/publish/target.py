@@ -12,7 +12,8 @@ from mv_assets.publish.contents import Contents
 class Shown:
     """What a published table shows: the map's version and the table's own name for it; None for nothing.
 
-    `foreign` says what somebody else has written into it since. Tables of before don't say their digest.
+    `foreign` says what somebody else has written into it since, `mark` whose publication it is. Tables of
+    before say neither that nor their digest.
     """
 
     version: int | None
@@ -20,6 +21,7 @@ class Shown:
     location: str | None = None
     digest: str | None = None
     foreign: str | None = None
+    mark: str | None = None
 
 
 def is_newer(shown: int | None, version: int) -> bool:

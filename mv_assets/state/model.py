@@ -497,6 +497,8 @@ class Publication:
     # is not, since that time.
     passed: int | None = None
     passed_at: int | None = None
+    # What its snapshots say whose they are: another project may have a view of the same name.
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
 from sqlalchemy import select
 
-from mv_assets.state.model import Publication
+from mv_assets.state.errors import LeaseExpired
+from mv_assets.state.model import Lease, Publication
 from mv_assets.state.store import Store, codec, schema
 from mv_assets.state.store.map_reader import chunks
 from mv_assets.state.store.map_writer import MapWriter
@@ -27,6 +29,10 @@ class Publications:
     def of(self, view: str) -> list[Publication]:
         """What is published of a view, by target."""
         return self.all([view])
+
+    def at(self, view: str, target: str) -> Publication | None:
+        """What is published of a view at one target."""
+        return next((each for each in self.of(view) if each.target == target), None)
 
     def all(self, views: Iterable[str] | None = None) -> list[Publication]:
         """What is published of some views, or of all that ever were."""
@@ -68,16 +74,22 @@ class Publications:
 
         return self._retry.run(self._retry.critical, None, "read publications", once)
 
-    def retain(self, view: str, target: str, version: int) -> Publication:
+    def retain(self, view: str, target: str, version: int, lease: Lease) -> Publication:
         """Keep what the map names from a version on, before the first snapshot that shows it.
 
-        Whoever calls it holds a lease at that version: so nothing of it can be gone yet.
+        Raises:
+            LeaseExpired: whoever calls it slept too long, and some of what it read may be gone.
+
         """
 
         def decide(tx: MapWriter, found: Publication | None) -> Publication:
+            now = tx.now()
+            if not any(each.id == lease.id and each.expires_at > now for each in tx.leases()):
+                raise LeaseExpired(view)
             if found is not None and found.oldest <= version:
                 return found
-            kept = Publication(view, target, version) if found is None else replace(found, oldest=version)
+            mine = Publication(view, target, version, mark=uuid.uuid4().hex)
+            kept = mine if found is None else replace(found, oldest=version)
             tx.put_publication(kept)
             return kept
 

@@ -15,6 +15,8 @@ from mv_assets.state.model import BUCKET
 # Longer texts would have to be cut, and the log is read by everybody.
 _LONGEST = 64
 _MILLISECOND = timedelta(milliseconds=1)
+# Beyond, there is no millisecond that Python can name.
+_LAST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
 
 
 def statistics(footer: pq.FileMetaData) -> str:
@@ -31,8 +33,14 @@ def statistics(footer: pq.FileMetaData) -> str:
             if found.num_values:
                 unknown.add(name)
             continue
-        low, high = bounds.get(name, (found.min, found.max))
-        bounds[name] = min(low, found.min), max(high, found.max)
+        try:
+            least, most = found.min, found.max
+        except (OverflowError, ValueError):
+            # Times that Spark has, and Python has not.
+            unknown.add(name)
+            continue
+        low, high = bounds.get(name, (least, most))
+        bounds[name] = min(low, least), max(high, most)
     sure = {name: each for name, each in bounds.items() if name not in unknown and _sure(*each)}
     return json.dumps(
         {
@@ -61,6 +69,9 @@ def _sure(low: Any, high: Any) -> bool:
                 return False
         elif isinstance(value, float):
             if not math.isfinite(value):
+                return False
+        elif isinstance(value, datetime):
+            if value.replace(tzinfo=UTC) > _LAST:
                 return False
         elif not isinstance(value, int | date):
             return False

@@ -12,7 +12,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from mv_assets.buckets import iso
 from mv_assets.config import Storage
-from mv_assets.publish.contents import DIGEST, VERSION
+from mv_assets.publish.contents import DIGEST, MARK, VERSION
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.target import Shown
 from mv_assets.tables.files.locations import filesystem_at
@@ -73,7 +73,7 @@ class PublishedTable:
         own = self._own or {}
         snapshot = str(own["version"]) if own else None
         version = table.transaction_version(_app(self.view))
-        return Shown(version, snapshot, self.uri, own.get(DIGEST), self._foreign)
+        return Shown(version, snapshot, self.uri, own.get(DIGEST), self._foreign, own.get(MARK))
 
     @property
     def schema(self) -> pa.Schema | None:

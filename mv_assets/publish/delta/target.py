@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from mv_assets.config import DeltaTarget, Storage
+from mv_assets.config import DeltaTarget, Storage, buckets_table
 from mv_assets.errors import MvError
 from mv_assets.publish.contents import BUCKETS, Contents
 from mv_assets.publish.delta.statistics import statistics
 from mv_assets.publish.delta.table import Files, PublishedTable
-from mv_assets.publish.errors import Lost, NotPublished
+from mv_assets.publish.errors import Lost, NotPublished, trouble
 from mv_assets.publish.target import Shown
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
@@ -47,7 +47,7 @@ class DeltaView:
 
     def __post_init__(self) -> None:
         self._rows = self._published(self.view)
-        self._buckets = self._published(f"{self.view}__buckets", owns_files=True)
+        self._buckets = self._published(buckets_table(self.view), owns_files=True)
 
     @property
     def table(self) -> str:
@@ -152,13 +152,9 @@ class DeltaView:
             why = f"{error}; cast it in the view's query, then refresh the view"
             raise NotPublished(self.view, self.table, why) from error
         except Exception as error:
-            said = str(error).strip().split("\n", 1)[0] or type(error).__name__
-            if _EXISTS in said:
+            if _EXISTS in str(error):
                 raise Lost from error
-            why = (
-                f"{said}; see that it can be reached and written, it is tried again with the next publication"
-            )
-            raise NotPublished(self.view, self.table, why) from error
+            raise NotPublished(self.view, self.table, trouble(error, self._rows.storage)) from error
 
 
 def _added(path: str, size: int, footer: pq.FileMetaData, at: int) -> AddAction:

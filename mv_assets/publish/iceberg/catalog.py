@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
@@ -17,13 +17,13 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 
 from mv_assets.errors import MvError
-from mv_assets.publish.errors import Lost, NotPublished
+from mv_assets.publish.errors import Lost, NotPublished, trouble
+from mv_assets.tables.iceberg import catalogs
 
 _SQLITE = "sqlite:///"
 # So many manifests of one commit each become one: whoever reads the table reads all of them.
 _MANY_MANIFESTS = 8
 _MANIFEST_BYTES = 8 << 20
-_NO_SECRETS = ("name", "type", "warehouse")
 
 
 class Manifest(NamedTuple):
@@ -110,7 +110,7 @@ def opened(properties: Mapping[str, str]) -> Catalog:
     uri = given.get("uri", "")
     if uri.startswith(_SQLITE) and not uri.startswith(f"{_SQLITE}file:"):
         Path(uri.removeprefix(_SQLITE)).parent.mkdir(parents=True, exist_ok=True)
-    return load_catalog(given.pop("name", None), **given)
+    return catalogs.opened(given)
 
 
 def table_of(catalog: Catalog, identifier: str) -> Table | None:
@@ -129,14 +129,4 @@ def speaking(view: str, where: str, properties: Mapping[str, str]) -> Iterator[N
     except (MvError, Lost):
         raise
     except Exception as error:
-        said = _without(str(error).strip().split("\n", 1)[0], properties) or type(error).__name__
-        why = f"{said}; see that it can be reached and written, it is tried again with the next publication"
-        raise NotPublished(view, where, why) from error
-
-
-def _without(text: str, properties: Mapping[str, str]) -> str:
-    """A text of the library's, without what a catalog's properties may hold of secrets."""
-    for key, value in properties.items():
-        if key not in _NO_SECRETS and value:
-            text = text.replace(value, "...")
-    return text
+        raise NotPublished(view, where, trouble(error, properties)) from error

@@ -16,6 +16,7 @@ from pyiceberg.table.update import (
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
     SetSnapshotRefUpdate,
 )
 from pyiceberg.transforms import IdentityTransform
@@ -35,6 +36,15 @@ def show(tx: Transaction, snapshot: int) -> None:
 def have_columns(tx: Transaction, schema: Schema) -> None:
     last = SetCurrentSchemaUpdate.model_validate({"schema-id": -1})
     _stage(tx, [AddSchemaUpdate(schema=schema), last])
+
+
+def have_columns_again(tx: Transaction, number: int) -> None:
+    """Those that it had before."""
+    _stage(tx, [SetCurrentSchemaUpdate.model_validate({"schema-id": number})])
+
+
+def partition(tx: Transaction, spec: int) -> None:
+    _stage(tx, [SetDefaultSpecUpdate.model_validate({"spec-id": spec})])
 
 
 def sort(tx: Transaction, column: str | None) -> None:

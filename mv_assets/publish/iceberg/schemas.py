@@ -185,6 +185,11 @@ def mapping_of(schema: Schema, earlier: Iterable[Schema]) -> tuple[NameMapping, 
     return NameMapping(fields), frozenset(wrong)
 
 
+def holds(mapping: NameMapping, needed: NameMapping) -> bool:
+    """Whether a mapping says all that is needed; it may know names that no snapshot has any more."""
+    return _merged(mapping.root, needed.root) == list(mapping.root)
+
+
 def _merged(fields: Iterable[MappedField], before: Iterable[MappedField]) -> list[MappedField] | None:
     """Both; None if one name stands for two columns."""
     found = {field.names[0]: field for field in fields}

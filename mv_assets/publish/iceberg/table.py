@@ -8,34 +8,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.types import StructType
 
 from mv_assets.buckets import iso
-from mv_assets.publish.contents import DIGEST, VERSION, VIEW
-from mv_assets.publish.errors import NotPublished
-from mv_assets.publish.iceberg import changes
+from mv_assets.publish.contents import DIGEST, MARK, VERSION, VIEW
+from mv_assets.publish.errors import Lost, NotPublished
+from mv_assets.publish.iceberg import changes, settings
 from mv_assets.publish.iceberg.catalog import Manifest, Overwrite, Staged, table_of
 from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
 from mv_assets.publish.iceberg.snapshots import Known, expired, known, said
 from mv_assets.publish.target import Shown
-
-_MAPPING = "schema.name-mapping.default"
-# A commit that lost must be derived anew: the library would put it on top of what won.
-_NO_RETRIES = {"commit.retry.num-retries": "0"}
-_PROPERTIES = {
-    **_NO_RETRIES,
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "10",
-    # The files of a view are gc's to delete, and nobody else's.
-    "gc.enabled": "false",
-}
 
 Files = Callable[[TableMetadata, FileIO], Iterable[DataFile]]
 
@@ -83,18 +73,22 @@ class PublishedTable:
             why = "there is such a table already, which was not made for this view; drop or rename it there"
             raise NotPublished(self.view, self.identifier, why)
         self._known = known(self._table.metadata, self.view)
-        last, current = self._last_own(), self._table.current_snapshot()
+        last = self._last_own()
         return Shown(
             None if last is None else last.version,
             None if last is None else str(last.snapshot.snapshot_id),
             self._table.location(),
             None if last is None else said(last.snapshot, DIGEST),
-            None if last is None or current is last.snapshot or current == last.snapshot else self._foreign(),
+            self._foreign(self._table),
+            None if last is None else said(last.snapshot, MARK),
         )
 
     @property
-    def metadata(self) -> TableMetadata | None:
-        return None if self._table is None else self._table.metadata
+    def columns(self) -> StructType | None:
+        """Those of its last snapshot of ours; None if it is not there."""
+        if self._table is None:
+            return None
+        return settings.schema_of(self._table.metadata, self._last_own()).as_struct()
 
     def files(self) -> dict[str, DataFile]:
         """The data files of its last snapshot of ours, by path; none if there is none of them."""
@@ -134,10 +128,9 @@ class PublishedTable:
 
     def set_back(self) -> None:
         """Show the last snapshot of ours again, in the place of somebody else's."""
-        last = self._last_own()
-        if self._table is not None and last is not None:
+        if self._table is not None:
             with self._transaction(self._table) as tx:
-                changes.show(tx, last.snapshot.snapshot_id)
+                self._set_back(tx)
 
     def expire(self, now: int) -> int | None:
         """Forget snapshots whose time is over; the oldest version that can still be read.
@@ -149,15 +142,26 @@ class PublishedTable:
         if self._table is not None and not self._left:
             self._left = self._expired(self._table.metadata, self._known, now)
             if self._left:
-                with self._transaction(self._table) as tx:
-                    changes.forget(tx, [each.snapshot.snapshot_id for each in self._left])
-                left = self._left
-                self.load()
-                self._left = left
+                self._forget(self._table)
         if self._table is not None and self._left:
             remove(self._table, self._left, self._known, data_files=self.owns_files)
             self._left = []
         return min((each.version for each in self._known if each.version is not None), default=None)
+
+    def _forget(self, table: Table) -> None:
+        gone = {each.snapshot.snapshot_id for each in self._left}
+        try:
+            with self._transaction(table) as tx:
+                changes.forget(tx, gone)
+        except ValueError as error:
+            self.load()
+            if gone <= {each.snapshot.snapshot_id for each in self._known}:
+                raise
+            # The library's word for that a peer was faster.
+            raise Lost from error
+        left = self._left
+        self.load()
+        self._left = left
 
     def withdraw(self) -> None:
         if self.load() is None or self._table is None:
@@ -168,9 +172,21 @@ class PublishedTable:
     def _last_own(self) -> Known | None:
         return next((each for each in reversed(self._known) if each.own), None)
 
-    def _foreign(self) -> str:
-        """What is shown in the place of the last snapshot of ours."""
-        current = None if self._table is None else self._table.current_snapshot()
+    def _set_back(self, tx: Transaction) -> None:
+        """Stage that the last snapshot of ours is shown as we left it, if nobody is faster."""
+        last = self._last_own()
+        if last is not None:
+            changes.show(tx, last.snapshot.snapshot_id)
+        settings.set_right(tx, last, self._known, self.view)
+
+    def _foreign(self, table: Table) -> str | None:
+        """What is shown in the place of the last snapshot of ours; None if that is."""
+        last, current = self._last_own(), table.current_snapshot()
+        if last is not None and current != last.snapshot:
+            return self._foreign_snapshot(current)
+        return settings.changed(table.metadata, last, self._known, self.view)
+
+    def _foreign_snapshot(self, current: Snapshot | None) -> str:
         if current is None:
             return "all its rows were taken out"
         when = iso(current.timestamp_ms)
@@ -181,37 +197,41 @@ class PublishedTable:
 
     def _transaction(self, table: Table) -> Staged:
         # In this process, whatever others have set.
-        table.metadata.properties.update(_NO_RETRIES)
+        table.metadata.properties.update(settings.NO_RETRIES)
         return Staged(table)
 
     def _create(self, change: Change, summary: Mapping[str, str]) -> None:
         schema = Schema(*numbered(change.columns, [], itertools.count(1)).fields)
+        # Who may write tables may not be allowed to make what they are in.
+        namespace = self.identifier.rpartition(".")[0]
+        try:
+            self.catalog.load_namespace_properties(namespace)
+        except NoSuchNamespaceError:
+            self.catalog.create_namespace_if_not_exists(namespace)
         tx = self.catalog.create_table_transaction(
             self.identifier,
             schema,
             location=self.location,
             sort_order=changes.order_by(schema, change.sorted_by),
-            properties={**_PROPERTIES, VIEW: self.view},
+            properties=settings.properties(self.view),
         )
         with tx:
             mapping, _ = mapping_of(tx.table_metadata.schema(), [])
-            tx.set_properties({_MAPPING: mapping.model_dump_json()})
+            tx.set_properties({settings.MAPPING: mapping.model_dump_json()})
             self._snapshot(tx, Operation.APPEND, change, (), summary)
 
     def _replace(self, table: Table, change: Change, summary: Mapping[str, str], at: int) -> None:
-        metadata, last, files = table.metadata, self._last_own(), self.files()
-        schema = _schema(metadata, change.columns)
+        metadata, files = table.metadata, self.files()
+        schema = _schema(metadata, settings.schema_of(metadata, self._last_own()), change.columns)
         wrong: frozenset[int] = frozenset()
         with self._transaction(table) as tx:
-            if last is not None and table.current_snapshot() != last.snapshot:
-                changes.show(tx, last.snapshot.snapshot_id)
+            if self._foreign(table) is not None:
+                self._set_back(tx)
             if schema is not None:
-                earlier = {each.snapshot.schema_id for each in self._known}
-                older = [each for each in metadata.schemas if each.schema_id in earlier]
-                mapping, wrong = mapping_of(schema, older)
+                mapping, wrong = mapping_of(schema, settings.earlier(metadata, self._known))
                 changes.have_columns(tx, schema)
                 changes.sort(tx, change.sorted_by)
-                tx.set_properties({_MAPPING: mapping.model_dump_json()})
+                tx.set_properties({settings.MAPPING: mapping.model_dump_json()})
             gone = [files[path] for path in change.gone if path in files]
             self._snapshot(tx, Operation.OVERWRITE, change, gone, summary)
             coming = [Known(self._known[-1].snapshot, None, at, own=True)] if self._known else []
@@ -246,9 +266,8 @@ class PublishedTable:
         return over + [each for each in self._known if each.snapshot.schema_id in wrong and each not in over]
 
 
-def _schema(metadata: TableMetadata, columns: StructType) -> Schema | None:
+def _schema(metadata: TableMetadata, current: Schema, columns: StructType) -> Schema | None:
     """The table's columns from now on; None if they stay as they are."""
-    current = metadata.schema()
     older = sorted(metadata.schemas, key=lambda each: -each.schema_id)
     known = [current.as_struct(), *(each.as_struct() for each in older if each != current)]
     found = numbered(columns, known, itertools.count(metadata.last_column_id + 1))

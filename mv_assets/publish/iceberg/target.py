@@ -17,7 +17,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import StructType
 
-from mv_assets.config import IcebergTarget
+from mv_assets.config import IcebergTarget, buckets_table
 from mv_assets.publish.contents import BUCKETS, Contents
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.iceberg.catalog import opened, speaking
@@ -65,10 +65,9 @@ class IcebergView:
 
     def commit(self, contents: Contents, at: int) -> Shown | None:
         with self._speaking():
-            found = self._rows.load() if self._rows.metadata is None else None
             wanted = self._wanted(contents)
-            if self._rows.metadata is None and not wanted.uris:
-                return found
+            if self._rows.columns is None and not wanted.uris:
+                return None
             gone = [path for path in self._rows.files() if path not in wanted.uris]
             change = Change(self._columns(wanted), wanted.described, gone, self.time_column)
             return self._rows.commit(change, contents.summary(at), at)
@@ -103,9 +102,7 @@ class IcebergView:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        catalog = opened({**for_pyiceberg(self.warehouse.storage), **self.target.catalog})
-        catalog.create_namespace_if_not_exists(self.target.namespace)
-        return catalog
+        return opened({**for_pyiceberg(self.warehouse.storage), **self.target.catalog})
 
     @cached_property
     def _rows(self) -> PublishedTable:
@@ -113,7 +110,7 @@ class IcebergView:
 
     @cached_property
     def _buckets(self) -> PublishedTable:
-        return self._published(f"{self.view}__buckets", owns_files=True)
+        return self._published(buckets_table(self.view), owns_files=True)
 
     def _published(self, name: str, *, owns_files: bool = False) -> PublishedTable:
         declared = self.target
@@ -135,10 +132,10 @@ class IcebergView:
 
     def _columns(self, wanted: _Wanted) -> StructType:
         """All columns: those of new files, and of the table while it keeps files or has no others."""
-        metadata = self._rows.metadata
+        known = self._rows.columns
         found = [columns_of(footer.schema.to_arrow_schema()) for footer in wanted.footers.values()]
-        if metadata is not None and len(wanted.footers) < max(1, len(wanted.uris)):
-            found.insert(0, metadata.schema().as_struct())
+        if known is not None and len(wanted.footers) < max(1, len(wanted.uris)):
+            found.insert(0, known)
         return united(found)
 
     def _change_of_buckets(self, contents: Contents) -> Change:

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 9
+VERSION = 10
 
 _metadata = MetaData()
 
@@ -181,6 +181,7 @@ publication = Table(
     Column("replaced", Text),
     Column("passed", BigInteger),
     Column("passed_at", BigInteger),
+    Column("mark", String),
 )
 
 inventory = Table(
@@ -269,6 +270,12 @@ def _counters(connection: Connection) -> None:
     counter.create(connection, checkfirst=True)
 
 
+def _marks(connection: Connection) -> None:
+    """Publications get a mark of their own; those of before have none."""
+    if _lacks(connection, publication, "mark"):
+        connection.execute(text("ALTER TABLE mv_publication ADD COLUMN mark VARCHAR"))
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -284,6 +291,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     7: _remembered_metadata,
     8: _publications,
     9: _counters,
+    10: _marks,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

@@ -1,16 +1,50 @@
-"""An Iceberg table by its name in a catalog."""
+"""Iceberg catalogs, as pyiceberg has them, and tables by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
+    from requests import Session
+
+_CONNECTING_S, _ANSWERING_S = 10, 30
+# Drivers that go by the names of PostgreSQL's own library.
+_POSTGRES = re.compile(r"postgres(ql)?(\+psycopg2?)?://")
 
 # To look at a table is no reason to make a catalog.
 _DEFAULTS = {"init_catalog_tables": "false"}
+
+
+def opened(properties: Mapping[str, str]) -> Catalog:
+    """A catalog that is not waited for without an end."""
+    from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType, load_catalog  # noqa: PLC0415 - an extra
+
+    AVAILABLE_CATALOGS[CatalogType.REST] = _rest
+    given = dict(properties)
+    if _POSTGRES.match(uri := given.get("uri", "")) and "connect_timeout" not in uri:
+        given["uri"] = f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_CONNECTING_S}"
+    return load_catalog(given.pop("name", None), **given)
+
+
+def _rest(name: str, properties: Mapping[str, str]) -> Catalog:
+    from pyiceberg.catalog.rest import RestCatalog  # noqa: PLC0415 - an extra
+
+    class Rest(RestCatalog):
+        def _config_headers(self, session: Session) -> None:
+            """The library's session waits for ever; this is called before anything is sent."""
+            super()._config_headers(session)
+            session.send = partial(_send, session.send)  # type: ignore[method-assign]
+
+    return Rest(name, **properties)
+
+
+def _send(send: Callable[..., Any], request: Any, **options: Any) -> Any:
+    return send(request, **{**options, "timeout": options.get("timeout") or (_CONNECTING_S, _ANSWERING_S)})
 
 
 def named_table(identifier: str, properties: Mapping[str, str]) -> Table:
@@ -21,11 +55,9 @@ def named_table(identifier: str, properties: Mapping[str, str]) -> Table:
         Exception: whatever the library says of a catalog or table that is not there.
 
     """
-    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
-    from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
+    from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415 - an extra
 
-    given = {**_DEFAULTS, **properties}
-    with load_catalog(given.pop("name", None), **given) as catalog:
+    with opened({**_DEFAULTS, **properties}) as catalog:
         try:
             return catalog.load_table(identifier)
         except NoSuchTableError as error:

@@ -10,7 +10,7 @@ from mv_assets.errors import Refused
 from mv_assets.publish.target import is_newer
 from mv_assets.state import rules
 from mv_assets.state.errors import Fenced, LeaseExpired, RowsMoved
-from mv_assets.state.model import Attempt, Copied, Planned, Publication, SecondLook
+from mv_assets.state.model import Attempt, Copied, Lease, Planned, Publication, SecondLook
 from mv_assets_tests.proof.simulation.invariants import (
     check_outcomes,
     check_planned,
@@ -339,8 +339,13 @@ def _ask(world: World, index: int, publisher: Publisher) -> Steps:
 
 def _retain(world: World, index: int, publisher: Publisher) -> Steps:
     assert publisher.wanted is not None
-    engine = Engine(world)
-    engine.publications.retain(VIEW, TARGET, publisher.wanted[0])
+    engine, held = Engine(world), Lease(publisher.lease, VIEW, publisher.wanted[0], 0, "")
+    try:
+        engine.publications.retain(VIEW, TARGET, publisher.wanted[0], held)
+    except LeaseExpired:
+        # A lease is renewed by a thread of its own: who sleeps for that long is as good as dead.
+        yield "has lost its lease", world.with_actor(index, Publisher(publisher.times))
+        return
     yield "retains it", world.with_actor(index, replace(publisher, at="retained"), memory=engine.memory)
 
 
@@ -357,11 +362,6 @@ def show(world: World, index: int, publisher: Publisher) -> Steps:
 
 
 def _show(world: World, index: int, publisher: Publisher) -> Steps:
-    held = world.memory.leases.get(publisher.lease)
-    if held is None or held.expires_at <= world.clock:
-        # A lease is renewed by a thread of its own: who sleeps for that long is as good as dead.
-        yield "has lost its lease", world.with_actor(index, Publisher(publisher.times))
-        return
     yield from show(world, index, publisher)
 
 

@@ -24,6 +24,7 @@ from mv_assets.state.model import (
     Generation,
     GenerationState,
     Header,
+    Lease,
     LookRecord,
     Mark,
     Outcome,
@@ -43,7 +44,7 @@ from mv_assets.tables.listing import Listing, replaced
 from mv_assets.views.view import Window
 from mv_assets_tests.proof.simulation import actors
 from mv_assets_tests.proof.simulation.memory import MemoryMap
-from mv_assets_tests.proof.simulation.world import Publisher, Reader, Shown, World, Writer
+from mv_assets_tests.proof.simulation.world import NOW, Publisher, Reader, Shown, World, Writer
 from mv_assets_tests.support.memory_table import BASE
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -608,7 +609,20 @@ def _gc_does_not_ask(patch: pytest.MonkeyPatch) -> None:
 def _retained_late(patch: pytest.MonkeyPatch) -> None:
     """The files of a snapshot are kept from when it is recorded."""
 
-    def wrong(_self: Publications, view: str, target: str, version: int) -> Publication:
+    def wrong(_self: Publications, view: str, target: str, version: int, _lease: Lease) -> Publication:
         return Publication(view, target, version)
+
+    patch.setattr(Publications, "retain", wrong)
+
+
+@mutant("retained without a lease")
+def _retained_without_a_lease(patch: pytest.MonkeyPatch) -> None:
+    """A publisher that slept shows what gc has taken meanwhile."""
+    right = Publications.retain
+
+    def wrong(self: Publications, view: str, target: str, version: int, lease: Lease) -> Publication:
+        with patch.context() as asleep:
+            asleep.setattr(MemoryMap, "leases", lambda _self: [replace(lease, expires_at=NOW + 10**12)])
+            return right(self, view, target, version, lease)
 
     patch.setattr(Publications, "retain", wrong)

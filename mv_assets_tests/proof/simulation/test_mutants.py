@@ -60,6 +60,7 @@ CAUGHT_BY = {
     "published version going back": "two publishers",
     "gc that does not ask the publication": "publishing and gc",
     "retained after it is shown": "publishing and gc",
+    "retained without a lease": "publishing and gc",
 }
 CAUGHT_BY_A_CASE = {"exclusive end in overlap", "EMPTY = (0, 0)"}
 

@@ -87,3 +87,22 @@ def test_secrets_of_a_catalog_are_shown_nowhere(tmp_path: Path) -> None:
     assert isinstance(project.publish, IcebergTarget)
     assert SECRET not in repr(project)
     assert name_of(project.publish, "v") == "iceberg marts.v in rest default https://host/c"
+
+
+def test_the_warehouse_of_a_rest_catalog_is_a_name(tmp_path: Path) -> None:
+    publish = "publish: {catalog: {type: rest, uri: 'https://host/c', warehouse: WHERE}, namespace: marts}"
+    one, other = (load(tmp_path, publish.replace("WHERE", name)).publish for name in ("prod", "test"))
+    assert isinstance(one, IcebergTarget)
+    assert isinstance(other, IcebergTarget)
+    assert one.catalog["warehouse"] == "prod"
+    assert name_of(one, "v") != name_of(other, "v")
+
+
+def test_no_view_is_called_like_the_table_of_another_one_s_buckets(tmp_path: Path) -> None:
+    of_view = REST.partition("views:\n")[2].replace("hourly", "hourly__buckets")
+    with pytest.raises(ProjectError) as error:
+        load(tmp_path, "publish: {format: delta}", of_view)
+    assert "views.hourly__buckets.name: view hourly is published, and its buckets as hourly__buckets" in str(
+        error.value
+    )
+    assert len(load(tmp_path, "", of_view).views) == 2

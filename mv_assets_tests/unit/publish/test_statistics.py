@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from mv_assets.publish.delta.statistics import statistics
 from mv_assets.state.model import BUCKET
@@ -36,6 +37,12 @@ def test_bounds_of_times_hold_what_lies_between_two_milliseconds(tmp_path: Path)
     found = of(tmp_path, at=pa.array([at], pa.timestamp("us", "UTC")))
     assert found["minValues"] == {"at": "2024-01-01T00:00:00.001Z"}
     assert found["maxValues"] == {"at": "2024-01-01T00:00:00.002Z"}
+
+
+@pytest.mark.parametrize("microseconds", [datetime.max.replace(tzinfo=UTC), 50_000 * 365 * 86_400_000_000])
+def test_times_that_python_can_not_name_are_left_out(tmp_path: Path, microseconds: object) -> None:
+    found = of(tmp_path, at=pa.array([microseconds], pa.timestamp("us", "UTC")), n=[1])
+    assert found["maxValues"] == {"n": 1}
 
 
 def test_what_does_not_tell_for_sure_is_left_out(tmp_path: Path) -> None:

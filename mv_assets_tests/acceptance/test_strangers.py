@@ -1,0 +1,189 @@
+"""Published tables that are not as we left them, and tables of the same name that others publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import StringType
+
+from mv_assets.config import DeltaTarget, IcebergTarget, Target
+from mv_assets.publish.errors import NotPublished
+from mv_assets.state.errors import LeaseExpired
+from mv_assets.state.store import Store
+from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.published_lake import IcebergReader, PublishedLake, PublishedLakes, rows_of
+from mv_assets_tests.support.warehouse_lake import GRACE
+
+
+def renamed(table: Table) -> None:
+    with table.update_schema() as update:
+        update.rename_column("n", "number")
+
+
+def widened(table: Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("note", StringType())
+
+
+def partitioned(table: Table) -> None:
+    with table.update_spec() as update:
+        update.add_field("n", IdentityTransform(), "n_as_it_is")
+
+
+def configured(table: Table) -> None:
+    with table.transaction() as changes:
+        changes.set_properties({"gc.enabled": "true", "schema.name-mapping.default": "[]"})
+
+
+def unmapped(table: Table) -> None:
+    with table.transaction() as changes:
+        changes.remove_properties("schema.name-mapping.default")
+
+
+CHANGES: dict[Callable[[Table], None], str] = {
+    renamed: "columns",
+    widened: "columns",
+    partitioned: "partitions",
+    configured: "properties",
+    unmapped: "properties",
+}
+
+
+def filled(lakes: PublishedLakes) -> tuple[PublishedLake, IcebergReader]:
+    made = lakes()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    reader = made.reader
+    assert isinstance(reader, IcebergReader)
+    return made, reader
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("looks", [True, False])
+def test_140_a_table_that_somebody_has_changed_is_said_and_set_right(
+    iceberg_lake: PublishedLakes, change: Callable[[Table], None], *, looks: bool
+) -> None:
+    made, reader = filled(iceberg_lake)
+    settings = reader.table().properties
+    change(reader.table())
+    if not looks:
+        made.overwrite(1)
+    found = made.publish(look=looks)
+    assert found.error is None
+    assert found.publication is not None
+    assert found.publication.replaced == f"its {CHANGES[change]} were changed by somebody else"
+    made.check_published()
+    assert reader.rows().column_names == ["hour", "n"]
+    assert reader.table().properties == settings
+    assert not reader.table().spec().fields
+    assert made.publish(look=True).publication == found.publication
+    made.overwrite(2)
+    made.published()
+    made.check_published()
+
+
+def test_140_columns_that_were_changed_are_right_beside_files_that_stay(iceberg_lake: PublishedLakes) -> None:
+    made, reader = filled(iceberg_lake)
+    made.write("later.parquet", [day(3), day(4)])
+    made.run()
+    made.published()
+    renamed(reader.table())
+    kept = set(reader.files())
+    made.overwrite(3)
+    made.published()
+    assert kept & set(reader.files())
+    made.check_published()
+
+
+def test_140_a_peer_s_new_columns_are_not_taken_back(iceberg_lake: PublishedLakes) -> None:
+    """Between the look at what somebody has changed and the mending of it."""
+    made, reader = filled(iceberg_lake)
+    renamed(reader.table())
+    with_sum = "SELECT date_trunc('hour', at) AS hour, sum(x) AS total FROM events GROUP BY ALL"
+
+    class Late:
+        def __init__(self, target: Any) -> None:
+            self._target = target
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "set_back":
+                made.wrap = lambda target: target
+                made.declare(view(sql=with_sum))
+                made.run()
+                made.published()
+            return getattr(self._target, name)
+
+    made.wrap = Late
+    made.publish(look=True)
+    assert reader.rows().column_names == ["hour", "total"]
+    made.check_published()
+
+
+def test_another_project_s_table_is_not_published_over(
+    published_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    made = published_lake()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    rows = made.check_published()
+
+    class Other(PublishedLake):
+        @property
+        def target(self) -> Target:
+            given = made.target
+            if isinstance(given, IcebergTarget):
+                return given
+            return DeltaTarget(folder=str(made.folder / "warehouse"))
+
+    (tmp_path / "other").mkdir()
+    store = Store(f"sqlite:///{tmp_path}/other/state.db", now=made.clock)
+    other = Other(tmp_path / "other" / "lake", store, [view()], clock=made.clock, format=made.format)
+    other.days(5, 6)
+    other.run()
+    other.overwrite(5, 6)
+    assert other.snapshot().header.version > made.snapshot().header.version
+    error = other.publish().error
+    assert isinstance(error, NotPublished)
+    assert "another project publishes a view of that name there" in str(error)
+    # Nothing is kept for readers that it does not have.
+    assert other.known() is None
+    assert rows_of(made.reader.rows()) == rows
+    made.overwrite(1)
+    made.published()
+    made.check_published()
+    store.close()
+
+
+def test_a_publisher_that_slept_longer_than_its_lease_shows_nothing(published_lake: PublishedLakes) -> None:
+    made = published_lake()
+    made.days(0, 1, 2)
+    made.run()
+
+    class Asleep:
+        """All that the map named is replaced and collected, before the first publication knows of a table."""
+
+        def __init__(self, target: Any) -> None:
+            self._target = target
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "shown":
+                made.wrap = lambda target: target
+                made.later(10 * GRACE)
+                made.overwrite(0, 1, 2)
+                made.later(10 * GRACE)
+                assert made.garbage().collect("v").deleted
+            return getattr(self._target, name)
+
+    made.wrap = Asleep
+    assert isinstance(made.publish().error, LeaseExpired)
+    assert not made.reader.exists()
+    assert made.known() is None
+    made.published()
+    made.check_published()
