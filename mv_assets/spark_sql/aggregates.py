@@ -109,6 +109,7 @@ _KINDS: Mapping[type[exp.Expr], Kind] = {
     exp.Max: Kind.MAX,
     exp.LogicalAnd: Kind.AND,
     exp.LogicalOr: Kind.OR,
+    exp.Any: Kind.OR,
     exp.BitmapConstructAgg: Kind.BITMAP,
 }
 _NAMES = {"every": Kind.AND, "some": Kind.OR}

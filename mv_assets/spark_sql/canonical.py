@@ -31,17 +31,18 @@ _NAMED = frozenset(
 )
 _SKETCHES = frozenset({"hll_sketch_agg", "hll_sketch_estimate", "theta_sketch_agg", "theta_sketch_estimate"})
 _PLAIN: tuple[type[exp.Expr], ...] = (
-    exp.Abs, exp.Add, exp.And, exp.Avg, exp.Between, exp.BitmapBitPosition, exp.BitmapBucketNumber,
-    exp.BitmapConstructAgg, exp.BitmapCount, exp.Boolean, exp.Case, exp.Cast, exp.Ceil, exp.Coalesce,
-    exp.Column, exp.Concat, exp.Count, exp.CountIf, exp.DataType, exp.DataTypeParam, exp.DateTrunc,
-    exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Distinct, exp.Div, exp.EQ, exp.Filter,
-    exp.Floor, exp.GT, exp.GTE, exp.Greatest, exp.Grouping, exp.GroupingId, exp.Hour, exp.Identifier,
-    exp.If, exp.In, exp.IntDiv, exp.Is, exp.LT, exp.LTE, exp.Least, exp.Length, exp.Like, exp.Literal,
-    exp.LogicalAnd, exp.LogicalOr, exp.Lower, exp.Max, exp.Min, exp.Minute, exp.Mod, exp.Month, exp.Mul,
-    exp.NEQ, exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Quarter,
-    exp.Round, exp.Star, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sub, exp.Substring, exp.Sum,
-    exp.TimestampTrunc, exp.TryCast, exp.TsOrDsToDate, exp.Upper, exp.Var, exp.Variance,
-    exp.VariancePop, exp.WeekOfYear, exp.Where, exp.Year,
+    exp.Abs, exp.Add, exp.And, exp.Any, exp.Avg, exp.Between, exp.BitmapBitPosition,
+    exp.BitmapBucketNumber, exp.BitmapConstructAgg, exp.BitmapCount, exp.Boolean, exp.Case, exp.Cast,
+    exp.Ceil, exp.Coalesce, exp.Column, exp.Concat, exp.Count, exp.CountIf, exp.DataType,
+    exp.DataTypeParam, exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear,
+    exp.Distinct, exp.Div, exp.EQ, exp.Filter, exp.Floor, exp.GT, exp.GTE, exp.Greatest, exp.Grouping,
+    exp.GroupingId, exp.Hour, exp.Identifier, exp.If, exp.In, exp.IntDiv, exp.Is, exp.LT, exp.LTE,
+    exp.LastDay, exp.Least, exp.Length, exp.Like, exp.Literal, exp.LogicalAnd, exp.LogicalOr, exp.Lower,
+    exp.Max, exp.Min, exp.Minute, exp.Mod, exp.Month, exp.Mul, exp.NEQ, exp.Neg, exp.Not, exp.Null,
+    exp.NullSafeEQ, exp.Nullif, exp.Or, exp.Paren, exp.Quarter, exp.Round, exp.Star, exp.Stddev,
+    exp.StddevPop, exp.StddevSamp, exp.Sub, exp.Substring, exp.Sum, exp.TimestampTrunc, exp.TryCast,
+    exp.TsOrDsToDate, exp.Upper, exp.Var, exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.Where,
+    exp.Year,
 )  # fmt: skip
 # Those that sqlglot writes as it reads them; it makes a timestamp of a TIME.
 _TYPES = frozenset(

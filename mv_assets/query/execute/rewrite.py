@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, Str
 from sqlglot import exp
 
 from mv_assets.query.execute.relations import Relations, Stored, cast
-from mv_assets.query.match.aggregation import EXTRA, KEY, PART, Aggregation, Average
+from mv_assets.query.match.aggregation import EXTRA, KEY, MOST_DIGITS, PART, Aggregation, Average
 from mv_assets.query.match.matches import ROWS, Match, own_columns
 from mv_assets.query.match.request import Request
 from mv_assets.query.match.simpler import Likeness
@@ -141,7 +141,7 @@ def merged(
     found = relations.schema(merging(whole), (merging(""), schema.simpleString()))
     for at, (own, wanted) in enumerate(zip(found, expected, strict=True)):
         likeness = aggregation.simpler.get(at)
-        if likeness is Likeness.LINEAR and not isinstance(wanted.dataType, (LongType, DecimalType)):
+        if likeness is Likeness.LINEAR and not _adds_exactly(wanted.dataType):
             raise NotPlain(f"{wanted.name} would be rounded otherwise")
         if own.dataType == wanted.dataType:
             continue
@@ -150,6 +150,11 @@ def merged(
             raise NotPlain(f"{wanted.name} would be {mine} instead of {theirs}")
         casts[at] = wanted.dataType.simpleString()
     return relations.sql(merging(whole))
+
+
+def _adds_exactly(kind: DataType) -> bool:
+    """Whether a sum of that type was made of exact values: those of very many digits Spark rounds, each."""
+    return isinstance(kind, LongType) or (isinstance(kind, DecimalType) and kind.precision < MOST_DIGITS)
 
 
 def refuse_without_ansi(aggregation: Aggregation, schema: StructType) -> None:

@@ -29,7 +29,7 @@ from mv_assets.tables.types import INTEGERS
 T = TypeVar("T")
 KEY, EXTRA, PART, MERGED = "_mv_key", "_mv_distinct", "_mv_part", "_mv_merged"
 GROUPING, GROUPING_ID = "_mv_grouping", "_mv_grouping_id"
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
 # What Spark adds to the digits of a decimal when it sums, and when it averages.
 _SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
 _LEAST_SCALE = 6
@@ -50,10 +50,10 @@ class Average:
         count = f"sum({PART}{self.count})"
         if not isinstance(kind, DecimalType):
             return f"CAST({total} AS DOUBLE) / nullif({count}, 0L)"
-        if kind.precision >= _MOST_DIGITS:
+        if kind.precision >= MOST_DIGITS:
             raise NotPlain("averages of decimals with so many digits are answered by the base table only")
-        digits = min(kind.precision - _SUM_DIGITS + _AVERAGE_DIGITS, _MOST_DIGITS)
-        scale = min(kind.scale + _AVERAGE_DIGITS, _MOST_DIGITS)
+        digits = min(kind.precision - _SUM_DIGITS + _AVERAGE_DIGITS, MOST_DIGITS)
+        scale = min(kind.scale + _AVERAGE_DIGITS, MOST_DIGITS)
         if digits <= _DIGITS_IN_DOUBLE:
             return _by_double(total, count, kind.scale, f"DECIMAL({digits}, {scale})")
         # A quotient is rounded twice here, once by Spark. With fewer rows than this it can't be seen.
@@ -80,9 +80,9 @@ def _quotient_scale(precision: int, scale: int) -> int:
     digits = 20
     wanted = max(_LEAST_SCALE, scale + digits + 1)
     whole = precision - scale
-    if whole + wanted <= _MOST_DIGITS:
+    if whole + wanted <= MOST_DIGITS:
         return wanted
-    return max(_MOST_DIGITS - whole, min(wanted, _LEAST_SCALE))
+    return max(MOST_DIGITS - whole, min(wanted, _LEAST_SCALE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,9 @@ SPREADS: Mapping[type[exp.Expr] | str, tuple[bool, bool]] = {
     exp.VariancePop: (False, False),
 }
 _SQUARED_SCALE = 6
+# Of values that lie closer together than this, Spark's doubles tell too few digits: these it is asked for.
+_TELLS_APART = "1e-10D"
+_TOO_CLOSE = "raise_error('values too close together for their spread to be told from parts')"
 _FLOATING_SPREAD = "the spread of floating point numbers is answered by the base table only"
 
 
@@ -126,13 +129,16 @@ class Spread:
             raise NotPlain("the spread of such numbers is answered by the base table only")
         total, squares = (
             f"CAST({partials[at].merged(f'{PART}{at}', kinds[at].simpleString())} "
-            f"AS DECIMAL({_MOST_DIGITS}, {scale}))"
+            f"AS DECIMAL({MOST_DIGITS}, {scale}))"
             for at, scale in zip((self.total, self.squares), scales, strict=True)
         )
         count, (root, sample) = f"sum({PART}{self.count})", self.function
+        whole = f"CAST({count} * {squares} AS DOUBLE)"
         apart = f"CAST({count} * {squares} - {total} * {total} AS DOUBLE)"
         spread = f"{apart} / CAST({count} AS DOUBLE) / CAST({count} - {int(sample)} AS DOUBLE)"
-        return f"IF({count} > {int(sample)}, {f'sqrt({spread})' if root else spread}, NULL)"
+        told = f"{apart} = 0D OR {apart} > {whole} * {_TELLS_APART}"
+        found = f"IF({told}, {f'sqrt({spread})' if root else spread}, {_TOO_CLOSE})"
+        return f"IF({count} > {int(sample)}, {found}, NULL)"
 
 
 def _scale(kind: DataType) -> int:

@@ -54,11 +54,13 @@ def simpler(node: exp.Expr) -> Simpler | None:
 
 
 def _or_nothing(value: exp.Expr, condition: exp.Expr | None) -> Simpler | None:
-    """The sum of what is chosen by a condition, else 0."""
+    """The sum of what is chosen by a condition, else 0; or of 0, else what is chosen."""
     chosen = choice(value)
-    if chosen is None or chosen[2] is None or _whole(chosen[2]) != 0:
+    if chosen is None or chosen[2] is None:
         return None
-    when, then, _ = chosen
+    when, then = chosen[:2] if _whole(chosen[2]) == 0 else (_not_true(chosen[0]), chosen[2])
+    if 0 not in (_whole(chosen[1]), _whole(chosen[2])):
+        return None
     both = when if condition is None else exp.and_(condition, when)
     counted = _whole(then)
     if counted is not None:
@@ -70,6 +72,11 @@ def _or_nothing(value: exp.Expr, condition: exp.Expr | None) -> Simpler | None:
     )
     total = exp.Coalesce(this=_filtered(exp.Sum(this=then.copy()), both), expressions=[_number(Decimal(0))])
     return Simpler(_if_any(added, total), Likeness.SAME_VALUES)
+
+
+def _not_true(condition: exp.Expr) -> exp.Expr:
+    """That a condition is false, or null."""
+    return exp.Not(this=exp.Is(this=exp.Paren(this=condition.copy()), expression=exp.true()))
 
 
 def _linear_sum(value: exp.Expr, condition: exp.Expr | None) -> Simpler | None:

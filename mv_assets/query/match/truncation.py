@@ -13,6 +13,7 @@ _PARTS: Mapping[type[exp.Expr], str] = {
     exp.Year: "year",
     exp.Quarter: "quarter",
     exp.Month: "month",
+    exp.LastDay: "month",
     exp.WeekOfYear: "week",
     exp.Day: "day",
     exp.DayOfMonth: "day",

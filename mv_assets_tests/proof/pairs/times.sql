@@ -124,7 +124,7 @@ SELECT count(*) AS n FROM events WHERE at >= '1970-01-02'
 -- served
 SELECT count(*) AS n FROM events WHERE at >= TIMESTAMP '1970-01-01 12:00:00'
 
--- base: last_day is not looked into
+-- served
 SELECT last_day(at) AS m, count(*) AS n FROM events GROUP BY 1
 
 -- base: hours are finer than days

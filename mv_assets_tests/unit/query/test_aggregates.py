@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
-from mv_assets_tests.support.lake import view
-from mv_assets_tests.support.queried_lake import QueriedLake, QueriedLakes, some
+from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.queried_lake import TYPES, QueriedLake, QueriedLakes, some
 
 pytestmark = pytest.mark.slow
 VIEW = (
@@ -40,10 +42,10 @@ def days(queried_lake: QueriedLakes) -> Days:
 
     def make(number: int) -> QueriedLake:
         made = queried_lake(view(sql=VIEW))
-        for day in range(number):
-            rows = some(day)
+        for each in range(number):
+            rows = some(each)
             names = [("a", "b", None)[at % 3] for at in range(len(rows["at"]))]
-            made.put_all(f"day-{day}.parquet", {**rows, "name": names})
+            made.put_all(f"day-{each}.parquet", {**rows, "name": names})
         made.lake.converge()
         return made
 
@@ -115,6 +117,10 @@ FOLLOWING = (
     "count(CASE WHEN zone = 1 THEN 1 END)",
     "sum(CASE WHEN zone = 1 THEN fare ELSE 0 END)",
     "sum(IF(zone = 1, 1, 0))",
+    "sum(CASE WHEN zone = 1 THEN 0 ELSE 1 END)",
+    "sum(CASE WHEN zone = 1 THEN 0 ELSE fare END)",
+    "sum(IF(zone > 1, 0, x)) FILTER (WHERE name = 'a')",
+    "any(zone = 1) OR any(name IS NULL) FILTER (WHERE zone = 2)",
     "sum(IF(zone = 1, 3, 0)) FILTER (WHERE name IS NOT NULL) + 1",
     "sum(1) * 2.5",
     "sum(2 * x)",
@@ -161,6 +167,38 @@ def test_floating_point_is_not_made_of_other_sums(queried_lake: QueriedLakes) ->
     made = queried_lake(view(sql=sql), filled=2)
     made.like_base("SELECT sum(cast(x AS double) * 0.1) AS a FROM events", None)
     made.like_base("SELECT stddev(cast(x AS double)) AS a FROM events", None)
+
+
+def test_sums_that_spark_rounds_row_by_row_are_not_made_of_other_sums(queried_lake: QueriedLakes) -> None:
+    """Twice a decimal of 38 digits has fewer of them behind the point."""
+    sql = "SELECT date_trunc('hour', at) AS hour, sum(w) AS w, count(w) AS n FROM events GROUP BY ALL"
+    made = queried_lake(view(sql=sql))
+    for number in range(2):
+        rows = some(number)
+        small = [Decimal("0.000000000000000003")] * len(rows["at"])
+        made.put_all(f"{number}.parquet", {**rows, "w": small}, types={**TYPES, "w": pa.decimal128(38, 18)})
+    made.lake.converge()
+    made.like_base("SELECT sum(w) AS w FROM events", "v: 2 + 0")
+    for asked in ("sum(w * 2)", "sum(w * 0.25)", "sum(1 - w)", "sum(2 * w + 1)"):
+        made.like_base(f"SELECT {asked} AS w FROM events", None)
+
+
+def test_a_spread_that_doubles_can_not_tell_is_the_bases(queried_lake: QueriedLakes) -> None:
+    """Of numbers as close together as these, Spark's own has only a few digits, or none."""
+    sql = (
+        "SELECT date_trunc('hour', at) AS hour, zone, sum(x) AS s, count(x) AS n, sum(x * x) AS ss "
+        "FROM events GROUP BY ALL"
+    )
+    made = queried_lake(view(sql=sql))
+    for number in range(2):
+        times = [day(number, hour) for hour in range(6)]
+        far, close = [1_000_000_000 + at % 2 for at in range(6)], [at % 2 for at in range(6)]
+        made.put(f"far-{number}.parquet", at=times, x=far, zone=[1] * 6)
+        made.put(f"close-{number}.parquet", at=times, x=close, zone=[2] * 6)
+        made.put(f"same-{number}.parquet", at=times, x=[1_000_000_007] * 6, zone=[3] * 6)
+    made.lake.converge()
+    for zone, served in ((1, None), (2, "v: 2 + 0"), (3, "v: 2 + 0")):
+        made.like_base(f"SELECT stddev(x) AS s, var_pop(x) AS v FROM events WHERE zone = {zone}", served)
 
 
 def test_sketches_of_other_kinds(queried_lake: QueriedLakes) -> None:

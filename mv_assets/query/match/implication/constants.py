@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import ceil, floor
 from typing import Any
@@ -22,6 +22,7 @@ _MOST_DIGITS = 38
 _EXACT_IN_DOUBLE = 1 << 53
 _INT = 1 << 31
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # A BIGINT as a decimal.
 _OF_WHOLE = 20, 0
 _DAY_US = DAY * 1_000
@@ -56,6 +57,27 @@ def kept(operator: type[exp.Expr], kind: str | None, constant: exp.Expr) -> Valu
     return (_KEPT_WHOLE if whole else _KEPT)[operator](value)
 
 
+def listed(kind: str | None, constants: Sequence[exp.Expr]) -> ValueSet | None:
+    """What an IN keeps of a column of that type: Spark compares all of its values in one type."""
+    points = [kept(exp.EQ, kind, each) for each in constants]
+    found = [each for each in points if each is not None]
+    if len(found) < len(points) or not _in_one_type(kind, constants):
+        return None
+    return ValueSet.any_of(found)
+
+
+def _in_one_type(kind: str | None, constants: Sequence[exp.Expr]) -> bool:
+    """Whether each is compared as it would be alone.
+
+    Without ANSI mode, times beside a text become texts, of which a date has one spelling.
+    """
+    texts = [bare(each).name for each in constants if isinstance(bare(each), exp.Literal)]
+    if kind in _TIMES:
+        return all(kind == "date" and _DAY.fullmatch(text) for text in texts)
+    numbers = [number for each in constants if (number := _number(each)) is not None]
+    return kind == "double" or not numbers or _is_exact(kind, numbers)
+
+
 def _value(kind: str | None, constant: exp.Expr) -> Any:
     constant = bare(constant)
     if kind in _TIMES:
@@ -72,17 +94,18 @@ def _value(kind: str | None, constant: exp.Expr) -> Any:
         # Both sides become doubles: what they become is compared.
         rounded = number == int(number) and abs(number) > _EXACT_IN_DOUBLE
         return None if rounded else float(number)
-    return number if _is_exact(kind, number) else None
+    return number if _is_exact(kind, [number]) else None
 
 
-def _is_exact(kind: str | None, number: Decimal) -> bool:
-    """Whether Spark, which compares decimals in one type that holds both, has one with enough digits."""
+def _is_exact(kind: str | None, numbers: Sequence[Decimal]) -> bool:
+    """Whether Spark, which compares decimals in one type that holds all, has one with enough digits."""
     found = _DECIMAL.fullmatch(str(kind))
     if found is None and kind not in _WHOLE:
         return False
     precision, scale = (int(found[1]), int(found[2])) if found else _OF_WHOLE
-    digits, point = len(number.as_tuple().digits), -int(number.as_tuple().exponent)
-    return max(precision - scale, digits - point) + max(scale, point) <= _MOST_DIGITS
+    points = [-int(number.as_tuple().exponent) for number in numbers]
+    wholes = [len(number.as_tuple().digits) - point for number, point in zip(numbers, points, strict=True)]
+    return max(precision - scale, *wholes) + max(scale, *points) <= _MOST_DIGITS
 
 
 def _time(kind: str, constant: exp.Expr) -> Any:

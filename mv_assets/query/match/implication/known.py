@@ -12,7 +12,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from mv_assets.query.match.implication.constants import COMPARISONS, kept
+from mv_assets.query.match.implication.constants import COMPARISONS, kept, listed
 from mv_assets.query.match.implication.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
 from mv_assets.spark_sql.canonical import bare, spelled
 
@@ -131,11 +131,12 @@ def _said_of_column(condition: exp.Expr, kinds: Kinds) -> Only | None:
             high = _compared(exp.LTE, condition.this, condition.args["high"], kinds)
             return None if low is None or high is None else Only(low.column, low.values.and_(high.values))
         case exp.In() if condition.expressions:
-            points = [_compared(exp.EQ, condition.this, each, kinds) for each in condition.expressions]
-            if any(each is None for each in points):
-                return None
-            sets = [each.values for each in points if each is not None]
-            return Only(spelled(condition.this), ValueSet.any_of(sets))
+            column = bare(condition.this)
+            name = spelled(column)
+            values = (
+                listed(kinds.get(name), condition.expressions) if isinstance(column, exp.Column) else None
+            )
+            return None if values is None else Only(name, values)
     if type(condition) not in COMPARISONS:
         return None
     left, right = condition.this, condition.expression

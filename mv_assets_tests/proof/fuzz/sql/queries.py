@@ -33,6 +33,8 @@ _AROUND = (
     "SELECT w.* FROM ({0}) AS w WHERE EXISTS ({1})",
     "WITH a AS ({0}), b AS ({1}) SELECT a.*, n FROM a, (SELECT count(*) AS n FROM b)",
     "SELECT count(*), (SELECT count(*) FROM ({1}) AS i) FROM ({0}) AS w",
+    "SELECT w.*, count(*) OVER () FROM ({0}) AS w",
+    "SELECT w.* FROM ({0}) AS w LEFT JOIN (SELECT count(*) AS n FROM ({1}) AS i) AS c ON n > 2",
 )
 
 
