@@ -152,8 +152,15 @@ def _run(line: socket.socket, files: FilesRead) -> None:
     what = _received(line)
     if what is None:
         return
+    _draw_lots_anew()
     threading.Thread(target=_end_with, args=(line,), name="end with the launcher", daemon=True).start()
     execute_run_command.main([what], "dagster api execute_run", standalone_mode=False)
+
+
+def _draw_lots_anew() -> None:
+    """Random numbers of Python's differ from fork to fork by themselves; NumPy's would be the same in all."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
 
 
 def _received(line: socket.socket) -> str | None:
