@@ -25,6 +25,9 @@ from mv_assets.views.view import View
 # Of the 60 s that Dagster gives a tick; the sensors read on.
 _READING_S = 35.0
 
+# Dagster's own limit for a sensor whose conditions are evaluated where the code is.
+MOST_AUTOMATED = 500
+
 _Context = dg.AutomationContext[dg.AssetKey]
 
 

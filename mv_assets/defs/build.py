@@ -25,7 +25,7 @@ from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.config.file import INTERVAL
 from mv_assets.defs.assets import view_asset
-from mv_assets.defs.automation import DueWork, IsDue, automation_sensor
+from mv_assets.defs.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
@@ -148,6 +148,9 @@ def deployment_of(
         for name in produced_by
         if name not in known
     )
+    if automated and len(draft.project.views) > MOST_AUTOMATED:
+        says = f"Dagster evaluates the conditions of {MOST_AUTOMATED} views at most in a sensor; make several"
+        draft.add([Mistake("automation_condition", f"{says} deployments, or leave it to the sensors")])
     catalog = prepare(draft, schemas=False)
     return Deployment(catalog, produced_by=produced_by, naming=naming, automated=automated)
 

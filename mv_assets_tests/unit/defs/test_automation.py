@@ -10,7 +10,9 @@ import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
+from mv_assets import ParquetTable, build_definitions
 from mv_assets.config import MaterializedView
+from mv_assets.config.errors import ProjectError
 from mv_assets.defs.intent import Expected, expected_of
 from mv_assets_tests.support.lake import through, view
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
@@ -158,6 +160,13 @@ def test_a_view_that_can_not_be_looked_at_costs_the_others_nothing(automated: Ma
     assert asked(made) == {}
     (made.lake.folder / "away").rename(events)
     assert asked(made) == {"v": ["1970-01-01"]}
+
+
+def test_more_views_than_dagster_evaluates_are_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mv_assets.defs.build.MOST_AUTOMATED", 1)
+    events = ParquetTable(name="events", path="events", time_column="at")
+    with pytest.raises(ProjectError, match="at most in a sensor"):
+        build_definitions(tables=[events], views=[view(), view("w")], automation_condition=True)
 
 
 @pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
