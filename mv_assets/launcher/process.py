@@ -81,14 +81,27 @@ def _loaded(
             with suppress(ImportError):
                 import_module(name)
         # NumPy's among them, which can be forked.
-        before = _threads()
+        before, connections = _threads(), _connections()
         # As Dagster's code server does it.
         with DagsterInstance.from_ref(instance) as opened:
             opened.inject_env_vars(location)
         recon_repository_from_origin(repository).get_definition().load_all_definitions()
     if more := _more_threads(before):
         sys.exit(f"mv_assets: runs can't be forked: loading the code has started threads: {', '.join(more)}")
+    # What nobody holds is closed by that.
+    gc.collect()
+    if left := len(_connections() - connections):
+        said = f"loading the code has left {left} sockets open, which all runs would write to"
+        sys.exit(f"mv_assets: runs can't be forked: {said}")
     return files
+
+
+def _connections() -> set[str]:
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(each.readlink()))
+    return {name for name in found if name.startswith("socket:")}
 
 
 def _threads() -> set[Path]:

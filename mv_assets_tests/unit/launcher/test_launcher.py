@@ -387,9 +387,10 @@ def test_a_run_of_an_earlier_launcher_is_found_to_have_ended(place: Place) -> No
     [
         "import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
         "import deltalake; deltalake.DeltaTable({table!r})",
+        "import socket; kept = socket.socketpair()",
         "os._exit(3)",
     ],
-    ids=["has a thread", "has a library's threads", "does not load"],
+    ids=["has a thread", "has a library's threads", "has a connection", "does not load"],
 )
 def test_what_can_not_be_forked_is_run_the_plain_way_and_says_so(place: Place, unforkable: str) -> None:
     table = str(place.folder / "table")
