@@ -63,12 +63,12 @@ def told(home: Path, address: str, declared: Spark) -> Iterator[None]:
 
 def _found(home: Path, declared: Spark) -> str | None:
     """The address of one that is as declared, and as one's own would be here."""
-    file = home / _FILE
-    with suppress(OSError, ValueError, KeyError):
-        status = file.stat()
+    with suppress(OSError, ValueError, KeyError, TypeError), (home / _FILE).open() as file:
+        # Of what was opened: in its place there may be another by now.
+        status = os.fstat(file.fileno())
         if status.st_uid != os.getuid() or status.st_mode & 0o077 or not _in_use(home / LOCK):
             return None
-        known = json.loads(file.read_text())
+        known = json.load(file)
         if known["spark"] == _digest(declared):
             return str(known["address"])
     return None

@@ -16,7 +16,7 @@ from mv_assets.defs.base_tables import width_of
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.intent import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import StagedWork
-from mv_assets.defs.names import POOL
+from mv_assets.defs.names import BACKFILL_TAG, POOL
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.publication import publish_after
 from mv_assets.defs.signs_of_life import SignsOfLife
@@ -30,7 +30,9 @@ from mv_assets.views.view import View, Window
 _MOST = 20
 
 
-def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefinition:
+def view_asset(
+    deployment: Deployment, view: View, start: int, condition: dg.AutomationCondition[dg.AssetKey] | None
+) -> dg.AssetsDefinition:
     """The asset of one view, with partitions from `start` on."""
     declared, naming = view.declared, deployment.naming
 
@@ -43,6 +45,7 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         required_resource_keys={naming.spark},
         description=_description(view),
         freshness_policy=_freshness(declared),
+        automation_condition=condition,
         metadata=_metadata(deployment, view),
         owners=list(declared.owners or naming.owners),
         kinds=set(declared.kinds) or naming.kinds or {"spark", "parquet"},
@@ -68,7 +71,7 @@ def view_asset(deployment: Deployment, view: View, start: int) -> dg.AssetsDefin
         ):
             if by_person:
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
-            if refresh.stage() or _has_to_report(refresh, expected):
+            if refresh.stage() or _has_to_report(refresh, expected, context.run):
                 # The IO manager commits before this goes on.
                 version = dg.DataVersion(context.run.run_id)
                 yield dg.Output(StagedWork(refresh, _describer(context)), data_version=version)
@@ -92,10 +95,13 @@ def _report_wrong(context: dg.AssetExecutionContext, project: OpenProject, view:
         context.instance.report_runless_asset_event(verdict.evaluation(context.asset_key))
 
 
-def _has_to_report(refresh: TwoStepRefresh, expected: Expected) -> bool:
-    """Whether a run that staged nothing has something to report; a machine's, too early or late, has not."""
+def _has_to_report(refresh: TwoStepRefresh, expected: Expected, run: dg.DagsterRun) -> bool:
+    """Whether a run that staged nothing has something to report; a machine's, too early or late, has not.
+
+    But a backfill, whosesoever, waits for its partitions until it hears of them.
+    """
     failed = any(result.outcome is Outcome.FAILED for result in refresh.results.values())
-    return failed or expected is not Expected.DUE
+    return failed or expected is not Expected.DUE or BACKFILL_TAG in run.tags
 
 
 def _describer(context: dg.AssetExecutionContext) -> Callable[[Mapping[str, Any], str], None]:

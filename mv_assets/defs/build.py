@@ -25,6 +25,7 @@ from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.config.file import INTERVAL
 from mv_assets.defs.assets import view_asset
+from mv_assets.defs.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
@@ -72,6 +73,7 @@ def build_definitions(
     publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
+    automation_condition: bool = False,
     name_prefix: str = "",
     key_prefix: Sequence[str] = (),
     group: str = GROUP,
@@ -97,6 +99,8 @@ def build_definitions(
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an external asset is made.
         interval_seconds: seconds between looks; by default `MV_ASSETS_SENSOR_INTERVAL`, or 10.
+        automation_condition: whether Dagster's own automation asks for runs, in place of the sensors: views
+            get a condition that is true for partitions that are STALE or new, and due.
         name_prefix: before the names of jobs, sensors, schedules and resources; what is merged needs several.
         key_prefix: before the names of views and tables in the keys of their assets.
         group: the group of the assets.
@@ -121,17 +125,17 @@ def build_definitions(
     )
     naming = Naming(name_prefix, tuple(key_prefix), group, tags or {}, frozenset(kinds), tuple(owners))
     resource = None if isinstance(spark, Spark) else spark
-    interval = seconds_between_looks(interval_seconds)
-    return definitions_of(
-        deployment_of(draft, produced_by or {}, naming), resource, interval_seconds=interval
-    )
+    deployment = deployment_of(draft, produced_by or {}, naming, automated=automation_condition)
+    return definitions_of(deployment, resource, interval_seconds=seconds_between_looks(interval_seconds))
 
 
 def seconds_between_looks(given: int | None) -> int:
     return interval_seconds_of(os.environ) if given is None else given
 
 
-def deployment_of(draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming) -> Deployment:
+def deployment_of(
+    draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming, *, automated: bool
+) -> Deployment:
     """A project that is declared beside others.
 
     Raises:
@@ -144,7 +148,11 @@ def deployment_of(draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: 
         for name in produced_by
         if name not in known
     )
-    return Deployment(prepare(draft, schemas=False), produced_by=produced_by, naming=naming)
+    if automated and len(draft.project.views) > MOST_AUTOMATED:
+        says = f"Dagster evaluates the conditions of {MOST_AUTOMATED} views at most in a sensor; make several"
+        draft.add([Mistake("automation_condition", f"{says} deployments, or leave it to the sensors")])
+    catalog = prepare(draft, schemas=False)
+    return Deployment(catalog, produced_by=produced_by, naming=naming, automated=automated)
 
 
 def definitions_of(
@@ -169,17 +177,22 @@ def _definitions(
     used = {name for view in views for name in view.declared.reads}
     shown = [name for name in catalog.tables if name in used and name not in deployment.produced_by]
     starts, jobs = deployment.starts(), maintenance_jobs(deployment)
+    due = DueWork(deployment, starts) if deployment.automated else None
     return dg.Definitions(
         assets=[
             *(table_asset(deployment, catalog.tables[name], starts) for name in shown),
-            *(view_asset(deployment, view, starts[view.name]) for view in views),
+            *(
+                view_asset(deployment, view, starts[view.name], None if due is None else IsDue(due, view))
+                for view in views
+            ),
         ],
         asset_checks=[check for view in views for check in view_checks(deployment, view)],
         sensors=[
             table_sensor(deployment, table, found, starts, interval_seconds)
             for table, found in _by_table(catalog).items()
         ]
-        + publishing_sensors(deployment, interval_seconds),
+        + publishing_sensors(deployment, interval_seconds)
+        + ([automation_sensor(deployment, interval_seconds)] if due is not None and views else []),
         jobs=jobs,
         schedules=garbage_schedules(deployment, jobs, running=collects),
         resources={

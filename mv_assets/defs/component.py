@@ -57,6 +57,9 @@ class MaterializedViewsComponent(dg.Component, dg.Model, dg.Resolvable):
         {}, description="Keys of assets of the project that write base tables, by the table's name."
     )
     interval_seconds: int | None = Field(None, ge=1, description="Seconds between looks; by default 10.")
+    automation_condition: bool = Field(
+        default=False, description="Have Dagster's own automation ask for runs, in place of the sensors."
+    )
     name_prefix: str = Field("", description="Before the names of jobs, sensors, schedules and resources.")
     key_prefix: list[str] = Field([], description="Before the names of views and tables, in asset keys.")
     group: str = Field(GROUP, description="The group of the assets.")
@@ -79,7 +82,9 @@ class MaterializedViewsComponent(dg.Component, dg.Model, dg.Resolvable):
             tuple(self.owners),
         )
         upstream = {table: dg.AssetKey.from_user_string(key) for table, key in self.produced_by.items()}
-        deployment = deployment_of(self._draft(context), upstream, naming)
+        deployment = deployment_of(
+            self._draft(context), upstream, naming, automated=self.automation_condition
+        )
         return definitions_of(deployment, interval_seconds=seconds_between_looks(self.interval_seconds))
 
     def _draft(self, context: dg.ComponentLoadContext) -> Draft:

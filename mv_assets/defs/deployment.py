@@ -50,6 +50,8 @@ class Deployment:
     # The clock of the maps.
     shared: Callable[[Store], Callable[[], int]] = SharedClock
     naming: Naming = field(default_factory=Naming)
+    # Automation conditions of Dagster's ask for runs, not the sensors.
+    automated: bool = False
 
     def key_of(self, name: str) -> dg.AssetKey:
         """The asset of a table or view."""

@@ -21,6 +21,8 @@ PARTITION_TAG = "dagster/partition"
 FIRST_TAG = "dagster/asset_partition_range_start"
 LAST_TAG = "dagster/asset_partition_range_end"
 
+BACKFILL_TAG = "dagster/backfill"
+
 # Tag of runs of the launchpad's jobs that compute: whose they are.
 PROJECT_TAG = "mv_assets/project"
 

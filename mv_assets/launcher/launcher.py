@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Any, Self, cast
 
 import dagster as dg
-from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 from dagster._core.origin import JobPythonOrigin
 from dagster._core.run_coordinator import QueuedRunCoordinator
@@ -27,7 +26,6 @@ _OURS = ("mv_assets.definitions",)
 # Where the process of a run is; Dagster does not show tags of that name.
 _PROCESS = ".dagster/mv_assets_process"
 _GIVEN_UP = [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE]
-_HERE = ("localhost", "127.0.0.1")
 _log = logging.getLogger("mv_assets.launcher")
 
 
@@ -81,8 +79,8 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
             sys.platform == "linux"
             # Then it is the daemon that launches: a command would end, and its runs with it.
             and isinstance(self._instance.run_coordinator, QueuedRunCoordinator)
-            and isinstance(repository.code_pointer, ModuleCodePointer)
-            and repository.code_pointer.module in self._modules
+            # Dagster names a module in several ways; a file has no name.
+            and getattr(repository.code_pointer, "module", None) in self._modules
             and repository.container_image is None
             and repository.executable_path == sys.executable
         )
@@ -140,7 +138,10 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         if _PROCESS not in run.tags:
             # The code server that has its process watches it.
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        line = self._lines.get(run.run_id)
+        with self._lock:
+            # Now and then is often enough, and this comes every few seconds.
+            self._forget_ended()
+            line = self._lines.get(run.run_id)
         if line is not None and line.is_alive():
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         # Where the line is that of an earlier daemon, the run has ended with that.
@@ -169,6 +170,7 @@ def _location(context: LaunchRunContext) -> tuple[str, str]:
         raise Unforked("it is not known where its code is served")
     name = origin.repository_origin.code_location_origin.location_name
     client = cast("Any", workspace.get_code_location(name)).client
-    if not client.socket and client.host not in _HERE:
-        raise Unforked(f"its code is served at {client.host}")
+    # Those that Dagster has started itself; any other has an environment and a folder of its own.
+    if not client.socket:
+        raise Unforked(f"its code is served by a server of its own, at {client.host}:{client.port}")
     return name, str(client.get_server_id())

@@ -81,14 +81,27 @@ def _loaded(
             with suppress(ImportError):
                 import_module(name)
         # NumPy's among them, which can be forked.
-        before = _threads()
+        before, connections = _threads(), _connections()
         # As Dagster's code server does it.
         with DagsterInstance.from_ref(instance) as opened:
             opened.inject_env_vars(location)
         recon_repository_from_origin(repository).get_definition().load_all_definitions()
     if more := _more_threads(before):
         sys.exit(f"mv_assets: runs can't be forked: loading the code has started threads: {', '.join(more)}")
+    # What nobody holds is closed by that.
+    gc.collect()
+    if left := len(_connections() - connections):
+        said = f"loading the code has left {left} sockets open, which all runs would write to"
+        sys.exit(f"mv_assets: runs can't be forked: {said}")
     return files
+
+
+def _connections() -> set[str]:
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(each.readlink()))
+    return {name for name in found if name.startswith("socket:")}
 
 
 def _threads() -> set[Path]:
@@ -152,8 +165,15 @@ def _run(line: socket.socket, files: FilesRead) -> None:
     what = _received(line)
     if what is None:
         return
+    _draw_lots_anew()
     threading.Thread(target=_end_with, args=(line,), name="end with the launcher", daemon=True).start()
     execute_run_command.main([what], "dagster api execute_run", standalone_mode=False)
+
+
+def _draw_lots_anew() -> None:
+    """Random numbers of Python's differ from fork to fork by themselves; NumPy's would be the same in all."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
 
 
 def _received(line: socket.socket) -> str | None:

@@ -125,8 +125,12 @@ class WarmProcess:
             self._requests.close()
         if self._process is not None:
             self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
+            try:
                 self._process.wait(1)
+            except subprocess.TimeoutExpired:
+                # Stopped, or in a library that does not come back.
+                self._process.kill()
+                self._process.wait()
         self._process = self._requests = self._server = None
         self._loaded = False
 

@@ -1,4 +1,7 @@
-"""A project that `create-dagster` makes, as its page says: files, two views, a report; in real processes."""
+"""A project that `create-dagster` makes, as its page says: files, two views, a report; in real processes.
+
+What is seen of it is seen in a real browser.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, expect
 
+from mv_assets_tests.e2e.browser import artifacts
 from mv_assets_tests.e2e.dagster import Dagster
+from mv_assets_tests.e2e.graphql_api.records import Materialization
+from mv_assets_tests.e2e.pages import Ui
 from mv_assets_tests.e2e.processes import DagsterProcesses
 from mv_assets_tests.e2e.site import days
 from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
@@ -83,6 +90,12 @@ class Project:
         """The last day waits for a newer file."""
         self.until(lambda: self.dagster.partitions(view).materialized == days(1, 6), f"{view} to be filled")
 
+    def until_replaced(self, view: str, bucket: str, before: Materialization | None) -> None:
+        self.until(
+            lambda: self.dagster.materialization(view, bucket) != before,
+            f"{bucket} of {view} to be computed again",
+        )
+
 
 @pytest.fixture(scope="module")
 def typist(tmp_path_factory: pytest.TempPathFactory) -> Typist:
@@ -106,7 +119,7 @@ def typist(tmp_path_factory: pytest.TempPathFactory) -> Typist:
 @pytest.fixture(scope="module")
 def project(typist: Typist, connect_server: str) -> Iterator[Project]:
     # The last is a late file.
-    *before, _late = (block for block in blocks(DOCS / "dagster-project.md") if block.language != "sh")
+    *before, _ = (block for block in blocks(DOCS / "dagster-project.md") if block.language != "sh")
     for block in before:
         typist.does(block)
     settings = {
@@ -134,3 +147,30 @@ def test_files_that_an_asset_writes_become_views_and_a_report_on_one(project: Pr
         project.until_filled(view)
     project.succeeds(dagster.launch_job("report_busiest_zones", {}))
     assert project.report() == {"0": 288, "1": 288, "2": 288}
+
+
+@pytest.mark.browser
+def test_a_late_file_is_computed_again_in_both_views_and_seen_in_the_ui(
+    project: Project, browser: Browser, tmp_path: Path
+) -> None:
+    dagster, third = project.dagster, "2024-01-03"
+    before = {view: dagster.materialization(view, third) for view in VIEWS}
+    known = {run.id for run in dagster.runs()}
+    *_, late = (block for block in blocks(DOCS / "dagster-project.md") if block.language == "console")
+    project.typist.does(late)
+    for view in VIEWS:
+        project.until_replaced(view, third, before[view])
+    # And nothing else was.
+    new = [run for run in dagster.runs() if run.id not in known]
+    assert {(run.assets, run.range) for run in new} == {((view,), (third, third)) for view in VIEWS}
+    with browser.new_context(viewport={"width": 1500, "height": 1000}) as context:
+        ui = Ui(context.new_page(), project.processes.address, artifacts(tmp_path))
+        ui.open_partition("trips_hourly", third)
+        assert ui.count_of("Materialized") == 6
+        expect(ui.metadata("files added")).to_contain_text("1")
+        expect(ui.metadata("reason")).to_contain_text("late.parquet")
+        ui.screenshot("a bucket of a scaffolded project")
+        ui.page.goto(f"{ui.address}/automation")
+        for name in ("views_watch_trips", "zones_watch_trips", "every_morning"):
+            expect(ui.page.get_by_text(name, exact=True).first).to_be_visible()
+        ui.screenshot("automation of a scaffolded project")

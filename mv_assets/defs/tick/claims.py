@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord, RunsFilter
@@ -63,10 +64,14 @@ def unfinished(instance: DagsterInstance) -> list[RunRecord]:
 def claims(
     instance: DagsterInstance,
     repository: RepositoryDefinition | None,
+    graph: Any,
     named: Mapping[dg.AssetKey, View],
     runs: Iterable[RunRecord],
 ) -> Claims:
-    """The buckets of some views, by their assets, that runs and backfills will come to."""
+    """The buckets of some views, by their assets, that runs and backfills will come to.
+
+    Of whole jobs only the `repository` knows which assets they have; of backfills the asset `graph`.
+    """
     found = Claims()
     for record in runs:
         run = record.dagster_run
@@ -75,10 +80,11 @@ def claims(
             if window is not None:
                 found.add(view, window)
                 found.own[view.name] = found.own.get(view.name, 0) + (WORK_TAG in run.tags)
-    if repository is not None:
+    if graph is not None:
         for backfill in instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])):
-            for view, window in _left(backfill, repository, named):
+            for view, window in _left(backfill, graph, named):
                 found.add(view, window)
+                found.own[view.name] = found.own.get(view.name, 0) + (WORK_TAG in backfill.tags)
     return found
 
 
@@ -104,12 +110,12 @@ def assets_of(run: DagsterRun, repository: RepositoryDefinition | None) -> froze
 
 
 def _left(
-    backfill: PartitionBackfill, repository: RepositoryDefinition, named: Mapping[dg.AssetKey, View]
+    backfill: PartitionBackfill, graph: Any, named: Mapping[dg.AssetKey, View]
 ) -> Iterator[tuple[View, Window]]:
     """What a backfill has not come to yet."""
     if not backfill.is_asset_backfill or not named.keys() & set(backfill.asset_selection or ()):
         return
-    data = backfill.get_asset_backfill_data(repository.asset_graph)
+    data = backfill.get_asset_backfill_data(graph)
     left = data.target_subset - data.materialized_subset - data.failed_and_downstream_subset
     for key in left.asset_keys & named.keys():
         windows: Sequence[dg.TimeWindow] = getattr(

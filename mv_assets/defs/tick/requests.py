@@ -10,6 +10,7 @@ import dagster as dg
 from dagster import DagsterInstance, RunRecord, RunsFilter
 
 from mv_assets.defs.names import FIRST_TAG, LAST_TAG, REASON_TAG, VIEW_TAG, WORK_TAG
+from mv_assets.defs.tick.claims import Claims
 from mv_assets.plan.planner import Failing, Plan, Work
 from mv_assets.state.model import Planned
 from mv_assets.state.rules import Due, retry_delay
@@ -34,6 +35,15 @@ class Asking:
         """Names what is to be done: the same buckets with the same rows and inputs are the same work."""
         named = repr((self.view.name, self.view.definition, self.planned))
         return hashlib.blake2b(named.encode(), digest_size=10).hexdigest()
+
+
+def free_of(view: View, start: int, now: int, claimed: Claims) -> Callable[[int], bool]:
+    """Whether a bucket has a partition from `start` on, its time is over, and it is nobody's yet."""
+
+    def is_free(bucket: int) -> bool:
+        return start <= bucket and view.buckets.next(bucket) <= now and not claimed.has(view, bucket)
+
+    return is_free
 
 
 def askings(

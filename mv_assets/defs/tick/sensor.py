@@ -18,7 +18,7 @@ from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.defs.tick.claims import Claims, claims, unfinished
 from mv_assets.defs.tick.lost_runs import living
 from mv_assets.defs.tick.reporting import BEGIN, Position, end_of, unreported, wipes
-from mv_assets.defs.tick.requests import Asking, History, askings, chosen, request
+from mv_assets.defs.tick.requests import Asking, History, askings, chosen, free_of, request
 from mv_assets.errors import MvError, StateError, StillReading
 from mv_assets.observe import rewrites
 from mv_assets.observe.observation import Observation, Observed, Unchanged
@@ -161,7 +161,8 @@ class _Tick:
         found = project.watch(Deadline(_READING_S)).round(self._views)
         now = self._deployment.now()
         runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
-        claimed = claims(self._instance, repository, self._named, runs)
+        graph = None if repository is None else repository.asset_graph
+        claimed = claims(self._instance, repository, graph, self._named, runs)
         for name, view in self._views.items():
             # Views of other tables that these read were looked at too; their own sensors see to them.
             observed = found[name]
@@ -191,11 +192,12 @@ class _Tick:
     def _ask(self, view: View, plan: Plan, claimed: Claims) -> list[int]:
         """Ask for runs for what is due and nobody's yet."""
         now, start = self._deployment.now(), self._starts[view.name]
-
-        def is_free(bucket: int) -> bool:
-            return start <= bucket and view.buckets.next(bucket) <= now and not claimed.has(view, bucket)
-
+        is_free = free_of(view, start, now, claimed)
         room, memory = view.declared.max_runs - claimed.own.get(view.name, 0), self._result.memory
+        if self._deployment.automated:
+            room = 0
+            if plan.work or plan.failing:
+                self._note(view, "buckets are due; its automation condition asks for them")
         known = partitions_of(view.buckets, start)
         # Before they are chosen: what Dagster can't be asked for must not take the place of what it can.
         turns = askings(view, plan, is_free, appends_first=memory.repaired.get(view.name, False))

@@ -79,14 +79,14 @@ class Shop:
     def write(self) -> None:
         (self.folder / "orders").mkdir()
         for day in range(_DAYS):
-            self._put(datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=day), 144)
+            self.put(datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=day), 144)
         view = {"name": "daily", "base": "orders", "sql": _SQL, "time_column": "day", "bucket": "1d"}
         table = {"name": "orders", "path": "orders", "time_column": "at", "settle": "1s"}
         project = {"tables": [table], "views": [{**view, "start": "2024-01-01"}]}
         (self.folder / "project.yaml").write_text(yaml.safe_dump(project))
 
     def late(self, *options: str) -> Callable[[], object]:
-        self._put(datetime(2024, 1, 3, tzinfo=UTC), 1)
+        self.put(datetime(2024, 1, 3, tzinfo=UTC), 1)
         time.sleep(1.5)
         return lambda: self.call("refresh", *options)
 
@@ -98,7 +98,7 @@ class Shop:
         if "--own-spark" in arguments:
             assert "keeps warm" not in done.stderr
 
-    def _put(self, first: datetime, count: int) -> None:
+    def put(self, first: datetime, count: int) -> None:
         times = [first + timedelta(minutes=10 * number) for number in range(count)]
         rows = {"at": times, "shop_id": [number % 2 for number in range(count)], "amount": [12.5] * count}
         draft = self.folder / ".draft"

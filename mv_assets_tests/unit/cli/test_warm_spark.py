@@ -64,8 +64,9 @@ def test_what_others_could_have_written_is_not_believed(tmp_path: Path) -> None:
     file.chmod(0o660)
     assert warm_spark._found(tmp_path, DECLARED) is None
     file.chmod(0o600)
-    file.write_text("{")
-    assert warm_spark._found(tmp_path, DECLARED) is None
+    for text in ("{", "[]", "null"):
+        file.write_text(text)
+        assert warm_spark._found(tmp_path, DECLARED) is None
 
 
 def test_what_a_killed_dev_has_left_behind_is_not_believed_once_nothing_of_it_runs(

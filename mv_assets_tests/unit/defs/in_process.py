@@ -28,6 +28,7 @@ class InProcessDagster:
     extra: dg.Definitions = field(default_factory=dg.Definitions)
     produced_by: Mapping[str, dg.AssetKey] = field(default_factory=dict)
     naming: Naming = field(default_factory=Naming)
+    automated: bool = False
     cursors: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,7 +46,12 @@ class InProcessDagster:
         )
         catalog = prepare(Draft("test", project, folder=lake.code), schemas=False)
         self.deployment = Deployment(
-            catalog, lake.clock, self.produced_by, shared=lambda _store: lake.clock, naming=self.naming
+            catalog,
+            lake.clock,
+            self.produced_by,
+            shared=lambda _store: lake.clock,
+            naming=self.naming,
+            automated=self.automated,
         )
         ours = definitions_of(self.deployment, _spark(lake))
         self.definitions = dg.Definitions.merge(ours, self.extra)
@@ -176,11 +182,13 @@ def in_process_dagster(
     extra: dg.Definitions | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     naming: Naming | None = None,
+    *,
+    automated: bool = False,
 ) -> Iterator[InProcessDagster]:
     # In memory: files of its own would take longer to set up than most tests take.
     with DagsterInstance.ephemeral() as instance:
         yield InProcessDagster(
-            lake, instance, extra or dg.Definitions(), produced_by or {}, naming or Naming()
+            lake, instance, extra or dg.Definitions(), produced_by or {}, naming or Naming(), automated
         )
 
 

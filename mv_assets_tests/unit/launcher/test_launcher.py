@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ import deltalake
 import pyarrow as pa
 import pytest
 from dagster._core.launcher import WorkerStatus
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import ModuleTarget
+from dagster._core.workspace.load_target import GrpcServerTarget, ModuleTarget
+from dagster._grpc.server import GrpcServerProcess
 
 from mv_assets.launcher import WarmRunLauncher, warm
 from mv_assets.launcher.launcher import _PROCESS
@@ -32,6 +35,7 @@ _CODE = """
 import os, signal, sys, time
 from pathlib import Path
 import dagster as dg
+import numpy
 
 word = os.environ.get("THE_LAUNCHERS_WORD", {word!r})
 in_warm_process = "mv_assets.launcher.process" in sys.orig_argv
@@ -39,6 +43,10 @@ in_warm_process = "mv_assets.launcher.process" in sys.orig_argv
 @dg.op
 def write():
     Path({out!r}).write_text(f"{{word}} {{os.getpid()}} {{os.getcwd()}}")
+
+@dg.op
+def draw():
+    Path({out!r}).write_text(str(numpy.random.random()))
 
 @dg.op
 def last():
@@ -59,6 +67,10 @@ def short():
     write()
 
 @dg.job(executor_def=dg.in_process_executor)
+def lots():
+    draw()
+
+@dg.job(executor_def=dg.in_process_executor)
 def long():
     last()
 
@@ -66,7 +78,7 @@ def long():
 def endless():
     stuck()
 
-defs = dg.Definitions(jobs=[short, long, endless])
+defs = dg.Definitions(jobs=[short, lots, long, endless])
 """
 _SLOW_S = 90.0
 
@@ -271,6 +283,57 @@ def test_a_warm_process_that_was_killed_is_started_again_for_the_next_run(place:
     assert place.warm() != warm
 
 
+def test_a_warm_process_that_hangs_is_given_up_and_ended(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "_FORKED_WITHIN_S", 0.5)
+    place.warm_up()
+    hung = place.warm()
+    assert hung is not None
+    os.kill(hung, signal.SIGSTOP)
+    run = place.launch("short")
+    assert "did not answer" in place.said(run)
+    assert place.finished(run) == "SUCCESS"
+    assert started(hung) is None
+
+
+def test_runs_do_not_draw_the_same_numbers(place: Place) -> None:
+    place.warm_up()
+    drawn = list[str]()
+    for _ in range(2):
+        run = place.launch("lots")
+        assert place.finished(run) == "SUCCESS"
+        assert place.process(run) is not None
+        drawn.append(place.out.read_text())
+    assert drawn[0] != drawn[1]
+
+
+def test_a_run_of_a_code_server_that_somebody_else_has_started_is_that_servers(place: Place) -> None:
+    """It has another environment, perhaps, and works in another folder."""
+    where = LoadableTargetOrigin(
+        executable_path=sys.executable, module_name=place.module, working_directory=str(place.folder)
+    )
+    with (
+        GrpcServerProcess(
+            place.instance.get_ref(),
+            location_name=place.module,
+            loadable_target_origin=where,
+            force_port=True,
+        ) as server,
+        WorkspaceProcessContext(
+            place.instance, GrpcServerTarget("localhost", server.server_port, None, place.module)
+        ) as workspace,
+    ):
+        ours, place.workspace = place.workspace, workspace
+        try:
+            run = place.launch("short")
+            assert place.finished(run) == "SUCCESS"
+        finally:
+            place.workspace = ours
+    assert place.process(run) is None
+    assert "a server of its own" in place.said(run)
+
+
 def test_a_run_that_is_under_way_outlives_the_process_that_it_was_forked_from(place: Place) -> None:
     place.warm_up()
     run = place.launch("long")
@@ -324,9 +387,10 @@ def test_a_run_of_an_earlier_launcher_is_found_to_have_ended(place: Place) -> No
     [
         "import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
         "import deltalake; deltalake.DeltaTable({table!r})",
+        "import socket; kept = socket.socketpair()",
         "os._exit(3)",
     ],
-    ids=["has a thread", "has a library's threads", "does not load"],
+    ids=["has a thread", "has a library's threads", "has a connection", "does not load"],
 )
 def test_what_can_not_be_forked_is_run_the_plain_way_and_says_so(place: Place, unforkable: str) -> None:
     table = str(place.folder / "table")
