@@ -28,8 +28,11 @@ from mv_assets.tables.recent import is_due
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        """Looks at these views are about to be made; with `whole` by nothing that was remembered."""
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
+        """Looks at these views are about to be made: give those that are due to be looked at as a whole.
+
+        With `whole` all are. Of these nothing is remembered any more.
+        """
         ...
 
     def remembered(self, view: str) -> Remembered | None:
@@ -85,11 +88,12 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        for view in views:
-            last = self.remembered(view)
-            if last is not None and (whole or is_due(last.whole_at, now)):
-                REMEMBERED.forget(self._key(view))
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
+        remembered = {view: last for view in views if (last := self.remembered(view)) is not None}
+        due = frozenset(view for view, last in remembered.items() if whole or is_due(last.whole_at, now))
+        for view in due:
+            REMEMBERED.forget(self._key(view))
+        return due
 
     def remembered(self, view: str) -> Remembered | None:
         return REMEMBERED.get(self._key(view))
@@ -141,8 +145,9 @@ class ImaginedMaps:
         self._clock = clock
         self._maps: dict[str, Snapshot] = {}
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        """Imagined maps are compared as a whole."""
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:  # noqa: ARG002
+        """Imagined maps are always compared as a whole."""
+        return frozenset()
 
     def remembered(self, view: str) -> None:  # noqa: ARG002 - as above
         return None
