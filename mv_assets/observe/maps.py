@@ -22,7 +22,10 @@ from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Listing
-from mv_assets.tables.recent import is_due
+from mv_assets.tables.recent import Recent, is_due
+
+# Views as tables, as they were listed last, by database and view; so many rows of maps at most.
+LISTED: Recent[upstream.Known] = Recent(1_000_000)
 
 
 class Maps(Protocol):
@@ -68,6 +71,10 @@ class Maps(Protocol):
         """The map after a look."""
         ...
 
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        """The map of a view as the table of another."""
+        ...
+
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         """The segments that buckets were computed from."""
         ...
@@ -93,6 +100,7 @@ class StoredMaps:
         due = frozenset(view for view, last in remembered.items() if whole or is_due(last.whole_at, now))
         for view in due:
             REMEMBERED.forget(self._key(view))
+            LISTED.forget(self._key(view))
         return due
 
     def remembered(self, view: str) -> Remembered | None:
@@ -124,6 +132,12 @@ class StoredMaps:
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         written = look.marks.keys() | look.follows.keys() if self._manager.look(view, look) else ()
         return self._store.snapshot(before.header.view, known=before, written=written)
+
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        key = self._key(snapshot.header.view)
+        known = upstream.following(LISTED.get(key), snapshot, at)
+        LISTED.put(key, known, len(snapshot.rows))
+        return known.listing
 
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         return self._store.recorded(view, buckets)
@@ -175,6 +189,9 @@ class ImaginedMaps:
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         self._maps[view.view] = consistency.imagined(before, look)
         return self._maps[view.view]
+
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        return upstream.listing_of(snapshot, at)
 
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         wanted = list(buckets)
@@ -241,7 +258,7 @@ class RoundMaps:
         return upstream.version_of(known.header)
 
     def listing(self, name: str) -> Listing:
-        return upstream.listing_of(self.snapshot(name), self._clock())
+        return self._maps.listing(self.snapshot(name), self._clock())
 
 
 @dataclass(frozen=True, slots=True)

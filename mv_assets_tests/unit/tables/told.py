@@ -11,8 +11,6 @@ class Told:
     def __init__(self) -> None:
         self._seen: list[Listing] = []
         self.times = 0
-        # Of more than what came and went.
-        self.more = 0
 
     def check(self, listing: Listing) -> None:
         for earlier in self._seen:
@@ -21,5 +19,4 @@ class Told:
                 differs = {*earlier.segments()} ^ {*listing.segments()}
                 assert {*changed} >= differs
                 self.times += bool(differs)
-                self.more += {*changed} != differs
         self._seen = [*self._seen[-5:], listing]
