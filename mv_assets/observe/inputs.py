@@ -165,7 +165,7 @@ class ViewInputs:
     @cached_property
     def trace(self) -> Trace:
         """What tells later how these inputs differ from others."""
-        listed = tuple((listing.origin, listing.pending) for listing in self.listings)
+        listed = tuple((listing.history.origin, listing.pending) for listing in self.listings)
         return Trace(self._kind, self._others, listed)
 
     def changed_since(self, before: Trace, first: int, end: int) -> set[int] | None:
@@ -177,7 +177,7 @@ class ViewInputs:
             return None
         found: set[int] = set()
         for window, now, (origin, pending) in zip(self._windows, self.listings, before.listed, strict=True):
-            segments = now.since(origin)
+            segments = now.history.since(origin)
             if segments is None:
                 return None
             spans = {(each.start_ms, each.end_ms) for each in segments}

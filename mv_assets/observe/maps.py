@@ -22,14 +22,20 @@ from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
 from mv_assets.tables import upstream
 from mv_assets.tables.listing import Listing
-from mv_assets.tables.recent import is_due
+from mv_assets.tables.recent import Recent, is_due
+
+# Views as tables, as they were listed last, by database and view; so many rows of maps at most.
+LISTED: Recent[upstream.Known] = Recent(1_000_000)
 
 
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        """Looks at these views are about to be made; with `whole` by nothing that was remembered."""
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
+        """Looks at these views are about to be made: give those that are due to be looked at as a whole.
+
+        With `whole` all are. Of these nothing is remembered any more.
+        """
         ...
 
     def remembered(self, view: str) -> Remembered | None:
@@ -65,6 +71,10 @@ class Maps(Protocol):
         """The map after a look."""
         ...
 
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        """The map of a view as the table of another."""
+        ...
+
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         """The segments that buckets were computed from."""
         ...
@@ -85,11 +95,13 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        for view in views:
-            last = self.remembered(view)
-            if last is not None and (whole or is_due(last.whole_at, now)):
-                REMEMBERED.forget(self._key(view))
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
+        remembered = {view: last for view in views if (last := self.remembered(view)) is not None}
+        due = frozenset(view for view, last in remembered.items() if whole or is_due(last.whole_at, now))
+        for view in due:
+            REMEMBERED.forget(self._key(view))
+            LISTED.forget(self._key(view))
+        return due
 
     def remembered(self, view: str) -> Remembered | None:
         return REMEMBERED.get(self._key(view))
@@ -121,6 +133,12 @@ class StoredMaps:
         written = look.marks.keys() | look.follows.keys() if self._manager.look(view, look) else ()
         return self._store.snapshot(before.header.view, known=before, written=written)
 
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        key = self._key(snapshot.header.view)
+        known = upstream.following(LISTED.get(key), snapshot, at)
+        LISTED.put(key, known, len(snapshot.rows))
+        return known.listing
+
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         return self._store.recorded(view, buckets)
 
@@ -141,8 +159,9 @@ class ImaginedMaps:
         self._clock = clock
         self._maps: dict[str, Snapshot] = {}
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> None:
-        """Imagined maps are compared as a whole."""
+    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:  # noqa: ARG002
+        """Imagined maps are always compared as a whole."""
+        return frozenset()
 
     def remembered(self, view: str) -> None:  # noqa: ARG002 - as above
         return None
@@ -170,6 +189,9 @@ class ImaginedMaps:
     def look(self, view: Declaration, before: Snapshot, look: Look) -> Snapshot:
         self._maps[view.view] = consistency.imagined(before, look)
         return self._maps[view.view]
+
+    def listing(self, snapshot: Snapshot, at: int) -> Listing:
+        return upstream.listing_of(snapshot, at)
 
     def recorded(self, view: str, buckets: Iterable[int]) -> Mapping[int, tuple[Segment, ...]]:
         wanted = list(buckets)
@@ -236,7 +258,7 @@ class RoundMaps:
         return upstream.version_of(known.header)
 
     def listing(self, name: str) -> Listing:
-        return upstream.listing_of(self.snapshot(name), self._clock())
+        return self._maps.listing(self.snapshot(name), self._clock())
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,14 +64,17 @@ class Watch:
         """
         self._begin()
         views = self._catalog.with_upstream(names)
-        self._maps.begin_round([view.name for view in views], self._clock(), whole=whole)
+        due = self._maps.begin_round([view.name for view in views], self._clock(), whole=whole)
         # Maps before tables: a difference is then one that the table had later than the map.
         known = tried(self._maps.summaries, [view.name for view in views])
         for view in views:
             self._round_maps.note(view.name, tried(self._declared, view, known))
         asked = named or {}
+        # What was settled by what looks remembered is compared in time even if nothing changes any more.
         found = {
-            view.name: tried(self._observe, view, asked.get(view.name, frozenset()), whole=whole)
+            view.name: tried(
+                self._observe, view, asked.get(view.name, frozenset()), whole=whole or view.name in due
+            )
             for view in views
         }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}

@@ -117,6 +117,34 @@ class Step(NamedTuple):
 _STEPS, _STEPPED = 64, 10_000
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What tells a listing from all others, were they alike; and where the table knows it, how it came about.
+
+    Listings of one origin have the same segments.
+    """
+
+    origin: object = field(default_factory=object)
+    steps: tuple[Step, ...] = ()
+
+    def then(self, changed: Iterable[Segment]) -> History:
+        """That of the next listing, which differs in these segments."""
+        steps = (Step(self.origin, tuple(changed)), *self.steps)[:_STEPS]
+        sizes = accumulate(len(step.segments) for step in steps)
+        return History(steps=tuple(step for step, size in zip(steps, sizes, strict=True) if size <= _STEPPED))
+
+    def since(self, origin: object) -> list[Segment] | None:
+        """The segments that came, went or changed since the listing of that origin; None if not known."""
+        found: list[Segment] = []
+        if origin is self.origin:
+            return found
+        for step in self.steps:
+            found += step.segments
+            if step.earlier is origin:
+                return found
+        return None
+
+
 @dataclass(slots=True)
 class Listing:
     """One complete listing. The columns hold the files that have a time range, broken ones included.
@@ -155,29 +183,10 @@ class Listing:
     # Whether that is all there is, as far as anybody knows: nothing behind it is only late.
     ends_there: bool = True
     recheck_at: int | None = None
-    # What tells it from all others, were they alike; and where the table knows it, how it came about.
-    origin: object = field(default_factory=object, compare=False, repr=False)
-    steps: tuple[Step, ...] = field(default=(), compare=False, repr=False)
+    history: History = field(default_factory=History, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def follow(self, earlier: Listing, changed: Iterable[Segment]) -> None:
-        """Know how it differs from an earlier listing, and from those that this one followed."""
-        steps = (Step(earlier.origin, tuple(changed)), *earlier.steps)[:_STEPS]
-        sizes = accumulate(len(step.segments) for step in steps)
-        self.steps = tuple(step for step, size in zip(steps, sizes, strict=True) if size <= _STEPPED)
-
-    def since(self, origin: object) -> list[Segment] | None:
-        """The segments that came, went or changed since the listing of that origin; None if not known."""
-        found: list[Segment] = []
-        if origin is self.origin:
-            return found
-        for step in self.steps:
-            found += step.segments
-            if step.earlier is origin:
-                return found
-        return None
 
     def add(self, segment: Segment, *, size: int = 0, changed: int = 0, identity: int = 0) -> None:
         self.names.append(segment.name)

@@ -80,6 +80,10 @@ def source_end(listing: Listing, now: int) -> int | None:
     if listing.complete_through is not None:
         return listing.complete_through
     starts, ends = _column(listing.starts), _column(listing.ends)
+    if not ends.size:
+        return None
+    if (latest := int(ends.max())) <= now:
+        return latest
     # One that ends after now counts with its start, if that is past: one row dated 2099 must not let W run
     # away.
     known = np.where(ends <= now, ends, starts)
@@ -90,5 +94,7 @@ def source_end(listing: Listing, now: int) -> int | None:
 def next_end(listing: Listing, now: int) -> int | None:
     """When a segment that lies in the future begins or ends; the same listing means more from then on."""
     starts, ends = _column(listing.starts), _column(listing.ends)
+    if not ends.size or int(ends.max()) <= now:
+        return None
     ahead = np.where(starts > now, starts, ends)[ends > now]
     return int(ahead.min()) if ahead.size else None

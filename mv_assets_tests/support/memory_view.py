@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mv_assets.config import MaterializedView
 from mv_assets.config.models import BaseTable, FurtherTable
 from mv_assets.state.model import Declaration, Segment
-from mv_assets.tables.listing import Listing, OnRead, Pending, Rewrite, unnoticed
+from mv_assets.tables.listing import History, Listing, OnRead, Pending, Rewrite, unnoticed
 from mv_assets.views.admission import ViewSql
 from mv_assets.views.view import View, Window
 from mv_assets_tests.support.memory_table import Files, segments
@@ -39,12 +39,13 @@ def memory_view(
     return View(declared, _NO_SQL, declaration.definition)
 
 
-class KnownListing(Listing):
-    """A listing that can be held against any other one."""
+class KnownHistory(History):
+    """That of a listing that can be held against any other one: its origin is all its segments."""
 
     def since(self, origin: object) -> list[Segment] | None:
         assert isinstance(origin, frozenset)
-        return list(origin ^ {*self.segments()})
+        assert isinstance(self.origin, frozenset)
+        return list(origin ^ self.origin)
 
 
 def listed(
@@ -56,10 +57,10 @@ def listed(
     rewrites: tuple[Rewrite, ...] = (),
 ) -> Listing:
     """One complete listing of a table in memory."""
-    listing = KnownListing(table, version, at, pending=pending, rewrites=rewrites)
+    listing = Listing(table, version, at, pending=pending, rewrites=rewrites)
     for segment in segments(files):
         listing.add(segment, identity=files[segment.name].identity)
-    listing.origin = frozenset(listing.segments())
+    listing.history = KnownHistory(frozenset(listing.segments()))
     return listing
 
 

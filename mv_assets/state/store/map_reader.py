@@ -12,6 +12,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     exists,
     func,
     or_,
@@ -34,6 +35,7 @@ from mv_assets.state.model import (
     Publication,
     Segment,
     Snapshot,
+    State,
     StoredRow,
     StoredRows,
     Trouble,
@@ -79,6 +81,8 @@ _SUMS = select(
     func.coalesce(func.sum(_partition.c.refreshed_at % _REST), 0),
     # Which token is whose: other buckets of another past may have had the same ones.
     func.coalesce(func.sum((_partition.c.token % _REST) * (func.abs(_partition.c.bucket) % _REST)), 0),
+    # And what it made of that bucket.
+    func.coalesce(func.sum(case((_partition.c.state == State.VALID.value, _partition.c.token), else_=0)), 0),
 )
 _LOOK = select(schema.look).where(at_view(schema.look))
 _GENERATION = select(_generation).where(at_view(_generation), _generation.c.id == bindparam("name"))
@@ -143,7 +147,7 @@ class MapReader:
             if before.definition == header.definition and before.version <= header.version:
                 newer = self._stored(_STORED.where(_partition.c.token > before.version), header)
                 found = rows.with_newer(newer)
-                if self._add_up(found.bucket, found.token, found.refreshed_at):
+                if self._add_up(found.bucket, found.token, found.refreshed_at, found.state):
                     return found
         return self._stored(_STORED, header)
 
@@ -162,13 +166,14 @@ class MapReader:
 
         Each write gives the rows that it changes a token above all others, so what is there is among
         what is known and what came later. It is all of it unless rows were dropped since, or the database
-        is a restored or another one: then numbers, tokens and times don't add up.
+        is a restored or another one: then numbers, tokens, times and states don't add up.
         """
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
         rows = _on(known.rows, {row.bucket: row for row in newer})
-        tokens, times = [row.token for row in rows.values()], [row.refreshed_at for row in rows.values()]
-        return rows if self._add_up(rows.keys(), tokens, times, start, end) else None
+        told = [(row.token, row.refreshed_at, row.state) for row in rows.values()]
+        tokens, times, states = zip(*told, strict=True) if told else ((), (), ())
+        return rows if self._add_up(rows.keys(), tokens, times, states, start, end) else None
 
     def rows_after(self, known: Snapshot, written: Collection[int]) -> Mapping[int, PartitionRow]:
         """The same, where nothing was written since but those buckets."""
@@ -179,6 +184,7 @@ class MapReader:
         buckets: Iterable[int],
         tokens: Sequence[int],
         times: Iterable[int | None],
+        states: Iterable[str],
         start: int | None = None,
         end: int | None = None,
     ) -> bool:
@@ -190,6 +196,7 @@ class MapReader:
             sum(tokens),
             sum((time or 0) % _REST for time in times),
             whose,
+            sum(token for token, state in zip(tokens, states, strict=True) if state == State.VALID),
         )
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:

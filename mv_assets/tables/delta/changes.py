@@ -33,6 +33,8 @@ def advanced(files: FileList, commits: Sequence[Commit], description: Descriptio
     refuse_twice([*(places.keys() - set(out.values())), *came])
     before = {key: files.file(name, places[name]) for key, name in out.items()}
     found.rewrites = _latest(found.rewrites | changes.rewritten(before, description))
+    after = [description.of(add).file for add in changes.added.values()]
+    found.history = files.history.then(_segments([*before.values(), *after]))
     return found
 
 

@@ -14,7 +14,7 @@ from mv_assets.tables.delta.description import Described, Description, Texts, is
 from mv_assets.tables.delta.log import Add, Key
 from mv_assets.tables.delta.vectors import id_of
 from mv_assets.tables.lakehouse import Active, identity
-from mv_assets.tables.listing import Listing, Rewrite, RowDeletes
+from mv_assets.tables.listing import History, Listing, Rewrite, RowDeletes
 from mv_assets.tables.parquet.footer import Extent
 
 NUMBERS = ("crcs", "starts", "ends", "sizes", "changed", "identities")
@@ -49,6 +49,7 @@ class FileList:
     deletes: dict[str, RowDeletes] = field(default_factory=dict)
     # By the version that rewrote them.
     rewrites: dict[int, Rewrite] = field(default_factory=dict)
+    history: History = field(default_factory=History, compare=False)
 
     @classmethod
     def of(cls, adds: Iterable[Add], description: Description) -> FileList:
@@ -76,13 +77,15 @@ class FileList:
         return self.paths.get(name, name), None if deletes is None else id_of(deletes.places[0])
 
     def enter(self, listing: Listing) -> None:
-        """Enter all files but the unread ones."""
-        listing.names = self.names.copy()
+        """Enter all files but the unread ones. Where there are none of these, the listing has our columns."""
+        listing.names = self.names.copy() if self.unread else self.names
         for column in NUMBERS:
-            setattr(listing, column, getattr(self, column)[:])
+            setattr(listing, column, getattr(self, column)[:] if self.unread else getattr(self, column))
         listing.nulls = self.nulls.copy()
         listing.timeless = {name for name, file in self.others.items() if file.extent is not None}
         listing.rewrites = tuple(rewrite for _, rewrite in sorted(self.rewrites.items()))
+        if not self.unread:
+            listing.history = self.history
 
     def add(self, described: Described) -> str:
         """Add a file, and give its name; only while the list is being made."""
@@ -118,6 +121,7 @@ class FileList:
             span = None if at is None else (listing.starts[at], listing.ends[at])
             del found.others[file.name]
             found._place(file._replace(extent=Extent(span, nulls)))  # noqa: SLF001 - its own
+        found.history = self.history.then(map(listing.segment, places.values()))
         return found
 
     def places(self, names: AbstractSet[str]) -> dict[str, int | None]:

@@ -318,7 +318,10 @@ class DeltaTableVersion:
         lakehouse.enter(listing, unread, read, how, table.inventory, table.settle_ms, on_read, gone)
         known = [file for file in unread if file.name not in listing.broken]
         if known:
-            table.memory.keep(self.head, files.learned(known, listing), len(known))
+            learned = files.learned(known, listing)
+            table.memory.keep(self.head, learned, len(known))
+            if not learned.unread:
+                listing.history = learned.history
 
     def _time_in_files(self) -> tuple[TimeColumn, Place]:
         time, columns = self.table.time, self.head.columns

@@ -254,12 +254,15 @@ class Assembly:
     row_deletes: dict[str, RowDeletes] = field(default_factory=dict)
     texts: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
+    # The blocks, by where they begin in the listing.
+    parts: dict[int, Block] = field(default_factory=dict)
     # As those of the blocks.
     others: list[Active] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def add(self, block: Block) -> None:
         listing, first = self.listing, len(self.listing)
+        self.parts[first] = block
         listing.names += block.names
         listing.crcs += block.crcs
         listing.starts += block.starts

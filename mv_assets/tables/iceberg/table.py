@@ -18,6 +18,7 @@ from mv_assets.tables.iceberg import schemas
 from mv_assets.tables.iceberg.blocks import Assembly, Meaning, blocks
 from mv_assets.tables.iceberg.catalogs import named_table
 from mv_assets.tables.iceberg.entries import Entry, Manifest
+from mv_assets.tables.iceberg.kept import keep
 from mv_assets.tables.iceberg.metadata import static_table
 from mv_assets.tables.iceberg.positions import positions
 from mv_assets.tables.iceberg.remembered import Metadata
@@ -186,6 +187,7 @@ class IcebergTableVersion:
             lakehouse.enter(listing, made.others, read, how, table.inventory, table.settle_ms, on_read)
             listing.rewrites = rewrites(files, meaning)
             files.forget()
+            keep(table.inventory.table, meaning, made)
         return listing
 
     def _assembled(self, listing: Listing, meaning: Meaning, files: Metadata) -> Assembly:

@@ -221,7 +221,7 @@ class _Look:
             KEPT.forget(place)
             return
         if carried is not None:
-            listing.follow(carried.kept.listing, carried.changed(listing))
+            listing.history = carried.kept.listing.history.then(carried.changed(listing))
         whole_at = listing.at if carried is None else carried.kept.whole_at
         KEPT.put(place, Kept(listing, frozenset(self._young), whole_at), len(listing))
 

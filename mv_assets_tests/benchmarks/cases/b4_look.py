@@ -26,6 +26,7 @@ from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Attempt, SecondLook, Staged
 from mv_assets.state.store import Store
 from mv_assets.tables.inventory import Known
+from mv_assets.tables.listing import Table
 from mv_assets.tables.open import open_table
 from mv_assets.tables.parquet.table import ParquetFiles
 from mv_assets.views.catalog import Catalog, prepare
@@ -65,7 +66,7 @@ class Lake:
     root: Path
     store: Store
     catalog: Catalog
-    table: ParquetFiles
+    table: Table
 
     def round(self) -> Observed:
         return self.rounds()["v"]
@@ -112,7 +113,6 @@ def opened(folder: Path, names: Sequence[str] = ("v",), state: str | None = None
     catalog = prepare(Draft("B4", DeclaredProject(tables=(declared,), views=views)), schemas=False)
     store = Store(state or f"sqlite:///{folder}/state.db")
     table = open_table(declared, store.database, now)
-    assert isinstance(table, ParquetFiles)
     return Lake(root, store, catalog, table)
 
 
@@ -132,13 +132,15 @@ def write(root: Path, files: int) -> None:
 
 def _know(lake: Lake, start: int, buckets: int) -> None:
     """Put the files in the inventory, as a first look would."""
-    walk = lake.table.folder.walk()
+    table = lake.table
+    assert isinstance(table, ParquetFiles)
+    walk = table.folder.walk()
     hours = min(len(walk.names), buckets)
     known = {}
     for at, (name, identity) in enumerate(zip(walk.names, walk.identities, strict=True)):
         first = start + at % hours * HOUR
         known[name] = Known(identity, at, first, first + HOUR - 1)
-    lake.table.inventory.save(known)
+    table.inventory.save(known)
 
 
 def fill(lake: Lake) -> None:

@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 import random
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mv_assets.config import MaterializedView
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
-from mv_assets.observe.observation import Observation
+from mv_assets.observe.observation import Observation, Unchanged
 from mv_assets.observe.remembered import REMEMBERED
 from mv_assets.plan import planner
+from mv_assets.state.model import Attempt, Inputs, Mark, Planned
 from mv_assets.state.store import Store
-from mv_assets_tests.support.lake import Lake, through, view
+from mv_assets.tables.parquet.kept import KEPT
+from mv_assets_tests.support.lake import Lake, observation_of, through, view
 from mv_assets_tests.support.memory_table import DAY
 
-DAYS = 9
+DAYS = 12
 ROLLING = "SELECT date_trunc('day', at) AS day, count(*) AS n FROM events GROUP BY ALL"
 JOINED = """
     SELECT date_trunc('hour', e.at) AS hour, count(*) AS n
     FROM events e JOIN z ON e.x = z.x GROUP BY ALL
 """
+PAIRED = """
+    SELECT date_trunc('hour', e.at) AS hour, count(*) AS n
+    FROM events e LEFT JOIN others o ON e.x = o.x GROUP BY ALL
+"""
+BESIDE: dict[str, Any] = {"with": [{"table": "others", "from": "2d", "wait": False}]}
 KINDS: dict[str, list[MaterializedView]] = {
     "a day": [view()],
     "a dimension": [view(dimensions=["z"], sql=JOINED)],
     "windows": [view(base={"table": "events", "from": "2d"}, scope="bucket", sql=ROLLING, time_column="day")],
     "frozen": [view(on_base_delete="freeze")],
     "a view on a view": [view(), view("up", base="v", sql="SELECT hour, n FROM v")],
+    "the clock closes": [view(closes="2d"), view("up", base="v", sql="SELECT hour, n FROM v", closes="1d")],
+    "days of a zone": [
+        view(
+            base={"table": "events", "from": "1d", "to": "36h"},
+            scope="bucket",
+            **BESIDE,
+            sql=PAIRED,
+            timezone="America/New_York",
+        )
+    ],
+    "its data begins it": [view(start="earliest")],
 }
+
+
+@pytest.fixture(autouse=True)
+def begin() -> None:
+    nothing_remembered()
+
+
+def nothing_remembered() -> None:
+    REMEMBERED.clear()
+    KEPT.clear()
 
 
 @pytest.fixture
@@ -39,49 +72,124 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def happenings(lake: Lake, chance: random.Random) -> Sequence[Callable[[], object]]:
-    def file() -> str:
-        return f"day-{chance.randrange(DAYS)}.parquet"
+@dataclass(frozen=True)
+class Happenings:
+    """What may happen between two looks."""
 
-    def some() -> list[int]:
-        return [day * DAY for day in sorted(chance.sample(range(DAYS), chance.randint(1, 3)))]
+    lake: Lake
+    chance: random.Random
 
-    def goes() -> None:
-        (lake.folder / "events" / file()).unlink(missing_ok=True)
+    @property
+    def all(self) -> Sequence[Callable[[], object]]:
+        lake = self.lake
+        return [
+            lambda: lake.days(self.chance.randrange(DAYS)),
+            lambda: lake.write(self._file(), through(self.chance.randrange(DAYS))),
+            self._goes,
+            self._goes,
+            self._long,
+            self._forced,
+            self._dimension,
+            self._elsewhere,
+            self._other if lake.further else self._goes,
+            self._damaged,
+            self._restored,
+            lambda: lake.manager.drop("v", dependants=[name for name in lake.catalog.views if name != "v"]),
+            self._redefined,
+            self._moved,
+            self._ticked,
+            *[lake.refresh] * 3,
+        ]
 
-    def long() -> None:
-        first = chance.randrange(DAYS)
-        lake.write(f"long-{chance.randrange(3)}.parquet", through(first, first + chance.randrange(4)))
+    def _file(self) -> str:
+        return f"day-{self.chance.randrange(DAYS)}.parquet"
 
-    def forced() -> None:
-        declaration = lake.catalog.view("v").declaration
-        held = lake.store.snapshot("v").rows
-        lake.manager.force(declaration, [b for b in some() if b in held], "by hand")
+    def _goes(self) -> None:
+        (self.lake.folder / "events" / self._file()).unlink(missing_ok=True)
 
-    def dimension() -> None:
-        if lake.dimensions:
-            lake.write("z.parquet", [], chance.randrange(9), lake.dimensions[0])
+    def _long(self) -> None:
+        first = self.chance.randrange(DAYS)
+        times = through(first, first + self.chance.randrange(4))
+        self.lake.write(f"long-{self.chance.randrange(3)}.parquet", times)
 
-    def elsewhere() -> None:
+    def _forced(self) -> None:
+        held = self.lake.store.snapshot("v").rows
+        some = self.chance.sample(range(DAYS), self.chance.randint(1, 3))
+        buckets = [day * DAY for day in sorted(some) if day * DAY in held]
+        self.lake.manager.force(self.lake.catalog.view("v").declaration, buckets, "by hand")
+
+    def _dimension(self) -> None:
+        if self.lake.dimensions:
+            self.lake.write("z.parquet", [], self.chance.randrange(9), self.lake.dimensions[0])
+
+    def _other(self) -> None:
+        name, times = f"other-{self.chance.randrange(3)}.parquet", through(self.chance.randrange(DAYS))
+        self.lake.write(name, times, 1, "others")
+
+    def _elsewhere(self, step: Callable[[], object] | None = None) -> None:
         """Another process has looked and computed: nothing of that is remembered here."""
-        mine = REMEMBERED._kept.copy()
-        REMEMBERED.clear()
-        lake.refresh()
-        for key, (value, weight) in mine.items():
-            REMEMBERED.put(key, value, weight)
+        mine, listed = REMEMBERED._kept.copy(), KEPT._kept.copy()
+        nothing_remembered()
+        (step or self.lake.refresh)()
+        REMEMBERED._kept.update(mine)
+        KEPT._kept.update(listed)
 
-    return [
-        lambda: lake.days(chance.randrange(DAYS)),
-        lambda: lake.write(file(), through(chance.randrange(DAYS))),
-        goes,
-        goes,
-        long,
-        forced,
-        dimension,
-        elsewhere,
-        lake.refresh,
-        lake.refresh,
-    ]
+    def _damaged(self) -> None:
+        """And mended a look later: while a file is broken nothing is remembered."""
+        found = sorted((self.lake.folder / "events").glob("*.parquet"))
+        if found:
+            hurt = self.chance.choice(found)
+            content = hurt.read_bytes()
+            self.lake.damage(hurt.name)
+            self.lake.look(self.chance.choice([*self.lake.catalog.views]))
+            hurt.write_bytes(content)
+
+    def _restored(self) -> None:
+        """The database is as it was, and what has been done since is done in another way."""
+        backup, database = self.lake.folder / "backup.db", database_of(self.lake)
+        if not backup.exists():
+            copied(database, backup)
+            return
+        copied(backup, database)
+        steps: list[Callable[[], object]] = [self._forced, self._goes, self.lake.refresh]
+        self._elsewhere(self.chance.choice(steps))
+        self._elsewhere()
+
+    def _redefined(self) -> None:
+        """Another definition, and back."""
+        lake, before = self.lake, self.lake.catalog.view("v").definition
+        view, *others = lake.views
+        another = (view.sql or "").replace("AS n", f"AS n, count(*) AS n{self.chance.randrange(1 << 60)}")
+        lake.declare(view.model_copy(update={"sql": another}), *others)
+        steps: list[Callable[[], object]] = [lake.look, lake.refresh]
+        self.chance.choice(steps)()
+        lake.declare(*lake.views)
+        lake.manager.adopt("v", before)
+
+    def _moved(self) -> None:
+        """The table is elsewhere, and then where it was; in between that other place is looked at."""
+        lake, away = self.lake, self.lake.folder / "away"
+        if not away.exists():
+            shutil.copytree(lake.folder / "events", away)
+        lake.table = {"path": str(away)}
+        lake.declare(*lake.views)
+        lake.look()
+        lake.table = {}
+        lake.declare(*lake.views)
+
+    def _ticked(self) -> None:
+        """The clock goes on, or is set back."""
+        self.lake.clock.now += self.chance.choice([30_000, -3_000, DAY // 2])
+
+
+def database_of(lake: Lake) -> Path:
+    return Path(lake.store.database.where.removeprefix("sqlite:///"))
+
+
+def copied(database: Path, into: Path) -> None:
+    """A database in place of another, while that is open."""
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(into)) as target:
+        source.backup(target)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,11 +199,13 @@ def test_nothing_is_left_to_find(
 ) -> None:
     chance = random.Random(f"{kind} {seed}")
     dimensions = ["z"] if kind == "a dimension" else []
-    lake = Lake(tmp_path / "lake", store, KINDS[kind], dimensions=dimensions)
+    further = ["others"] if kind == "days of a zone" else []
+    lake = Lake(tmp_path / "lake", store, KINDS[kind], dimensions=dimensions, further=further)
     if dimensions:
         lake.write("z.parquet", [], 1, "z")
     lake.days(*range(DAYS - 2))
     lake.refresh()
+    happenings = Happenings(lake, chance)
     compared, swept = list[int](), ViewInputs.of
 
     def counted(self: ViewInputs, buckets: Iterable[int]) -> Iterator[BucketInputs]:
@@ -105,7 +215,7 @@ def test_nothing_is_left_to_find(
     monkeypatch.setattr(ViewInputs, "of", counted)
     for _ in range(15):
         for _ in range(chance.randint(1, 2)):
-            chance.choice(happenings(lake, chance))()
+            chance.choice(happenings.all)()
         for name in lake.catalog.views:
             lake.look(name)
             # What a look has frozen or thawed it takes for work; the next one knows.
@@ -123,4 +233,65 @@ def test_nothing_is_left_to_find(
             if isinstance(found, Observation):
                 assert planner.plan(found) == planner.plan(whole)
     # Else all of this were said of whole looks.
-    assert min(compared) < DAYS // 2
+    assert compared
+
+
+def test_what_is_settled_is_compared_in_time_even_if_nothing_changes(tmp_path: Path, store: Store) -> None:
+    """Were it remembered wrongly, it would else be so until something happens to its table."""
+    lake = Lake(tmp_path / "lake", store)
+    lake.days(*range(4))
+    lake.converge()
+    lake.days(1)
+    lake.converge()
+    assert isinstance(lake.look(), Unchanged)
+    lake.clock.now += 3_600_000
+    again = lake.look()
+    assert isinstance(again, Observation)
+    assert len(again.buckets) == 4
+    assert isinstance(lake.look(), Unchanged)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_map_of_another_past_is_read_and_compared_as_a_whole(
+    tmp_path: Path, store: Store, ahead: int
+) -> None:
+    """The database is restored from a backup, and others have written it since, as often or more."""
+    lake, backup = Lake(tmp_path / "lake", store), tmp_path / "backup.db"
+    lake.days(*range(4))
+    lake.converge()
+    copied(database_of(lake), backup)
+    lake.write("late.parquet", through(1))
+    lake.converge()
+    assert lake.states(*range(4)) == "VVVV"
+    version = lake.version()
+    copied(backup, database_of(lake))
+    while lake.version() < version + ahead:
+        lake.manager.force(lake.catalog.view("v").declaration, [3 * DAY], "by hand")
+    lake.look()
+    assert lake.states(*range(4)) == "VSVS"
+
+
+def test_a_write_of_another_past_on_the_same_bucket_is_seen(tmp_path: Path, store: Store) -> None:
+    """As many writes, of the same buckets at the same versions, and other states."""
+    lake, backup = Lake(tmp_path / "lake", store), tmp_path / "backup.db"
+    lake.days(*range(4))
+    lake.converge()
+    declaration = lake.catalog.view("v").declaration
+    lake.manager.mark_stale(declaration, {DAY: Mark("a false alarm")})
+    copied(database_of(lake), backup)
+    assert lake.refresh() == {1: "reverted"}
+    lake.look()
+    version = lake.version()
+    copied(backup, database_of(lake))
+    attempt = Attempt("g", version - 1, (Planned(DAY, version - 1, known_inputs(lake)),))
+    lake.manager.register(declaration, attempt)
+    lake.manager.fail(declaration, attempt, {DAY: "no disk"})
+    assert lake.version() == version
+    assert dict(observation_of(lake.look()).snapshot.rows) == dict(lake.snapshot().rows)
+
+
+def known_inputs(lake: Lake) -> Inputs:
+    row = lake.row(1)
+    assert row is not None
+    assert row.inputs is not None
+    return row.inputs

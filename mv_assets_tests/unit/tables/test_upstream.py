@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from itertools import pairwise
+
+import pytest
 
 from mv_assets.state.model import Segment, State
 from mv_assets.tables.listing import ALWAYS, Listing
 from mv_assets.tables.reach import source_end
-from mv_assets.tables.upstream import listing_of
+from mv_assets.tables.upstream import following, listing_of
 from mv_assets_tests.support.harness import Deployment, view
 from mv_assets_tests.unit.tables.lake import DAY
+from mv_assets_tests.unit.tables.told import Told
 
 END = ALWAYS[1]
 
@@ -152,3 +156,45 @@ def test_the_version_changes_with_the_map(deployment: Deployment) -> None:
     assert listing(deployment).version == before
     deployment.fill(0)
     assert listing(deployment).version != before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_listing_that_follows_another_is_what_it_would_be_alone(deployment: Deployment, seed: int) -> None:
+    """Whatever happens to the map, and tells how it differs from those before."""
+    chance, told = random.Random(seed), Told()
+    deployment.fill(*range(4))
+    known = following(None, deployment.map(), deployment.clock())
+    for _ in range(40):
+        day = chance.randrange(8)
+        step = chance.choice(["comes", "goes", "refreshed", "forced", "fails", "dropped"])
+        if step == "comes":
+            deployment.table.day(f"f{day}", chance.randrange(1 << 30), day)
+        elif step == "goes" and f"f{day}" in deployment.table.files:
+            deployment.table.remove(f"f{day}")
+        elif step == "forced" and deployment.row(day) is not None:
+            deployment.manager.force(deployment.declaration, [day * DAY], "by hand")
+        elif step == "fails" and deployment.state(day) is State.STALE:
+            deployment.fail(deployment.begin(day), day)
+        elif step == "dropped" and chance.random() < 0.3:
+            deployment.manager.drop("v")
+        deployment.look()
+        if step == "refreshed":
+            deployment.converge()
+        snapshot = deployment.store.snapshot("v", known=known.snapshot)
+        known = following(known, snapshot, deployment.clock())
+        anew = listing_of(deployment.map(), deployment.clock())
+        assert known.listing == anew
+        assert known.listing.sizes == anew.sizes
+        told.check(known.listing)
+    assert told.times > 10
+
+
+def test_what_is_told_of_a_view_whose_definition_changed_is_nothing(
+    deployment: Deployment, peer: Callable[..., Deployment]
+) -> None:
+    deployment.fill(0, 1)
+    before = following(None, deployment.map(), deployment.clock())
+    peer(declaration=view(definition="d2")).declare()
+    now = following(before, deployment.store.snapshot("v", known=before.snapshot), deployment.clock())
+    assert now.listing.history.since(before.listing.history.origin) is None
+    assert not len(now.listing)

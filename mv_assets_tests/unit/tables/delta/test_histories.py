@@ -19,6 +19,7 @@ from mv_assets.tables.delta.remembered import KEPT
 from mv_assets_tests.unit.tables.delta import log
 from mv_assets_tests.unit.tables.delta.library import same
 from mv_assets_tests.unit.tables.delta.rows import Make, rows
+from mv_assets_tests.unit.tables.told import Told
 
 STEPS = 30
 
@@ -146,10 +147,13 @@ class Looks:
         self._database = table.inventory.database
         self._chance = chance
         self._old: list[tuple[dict[Any, Any], list[Row]]] = []
+        self.told = Told()
 
     def look(self, root: Path) -> None:
         getattr(self, self._chance.choice(["kept", "kept", "new_process", "forgotten", "stale"]))()
-        same(self._table, self._table.current().listing(), root)
+        listing = self._table.current().listing()
+        same(self._table, listing, root)
+        self.told.check(listing)
         self._old.append((dict(KEPT), self._rows()))
 
     def kept(self) -> None:
@@ -201,3 +205,4 @@ def test_after_every_step_the_listing_is_what_the_library_says(root: Path, table
         if chance.random() < 0.7:
             looks.look(root)
     looks.look(root)
+    assert looks.told.times > 0

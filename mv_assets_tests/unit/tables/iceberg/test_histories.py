@@ -20,6 +20,7 @@ from mv_assets.tables.iceberg import IcebergFiles, blocks, positions, rewrites
 from mv_assets.tables.iceberg.deletes import Place, plain
 from mv_assets_tests.unit.tables.iceberg import log
 from mv_assets_tests.unit.tables.iceberg.tables import Create, Make, local, rows, visible
+from mv_assets_tests.unit.tables.told import Told
 
 _STEPS = 12
 
@@ -210,6 +211,7 @@ def test_random_histories_are_listed_as_the_library_plans_them(
     database = table().inventory.database
     assert database is not None
     cache, before, steps = Cache(database, history.random), dict[str, tuple[Any, int]](), list[str]()
+    told = Told()
     for _ in range(_STEPS):
         steps.append(history.step())
         cache.shake()
@@ -217,9 +219,11 @@ def test_random_histories_are_listed_as_the_library_plans_them(
         assert listed(table()) == expected, steps
         # A file's checksum follows what is deleted of it, and nothing else.
         listing = table().current().listing()
+        told.check(listing)
         for segment in listing.segments():
             gone = expected[0][plain(listing.path(segment.name))]
             deletes, crc = before.setdefault(f"{segment.name} {sorted(gone)}", (gone, segment.crc))
             assert (gone, segment.crc) == (deletes, crc), steps
         crcs = [crc for _, crc in before.values()]
         assert len(set(crcs)) == len(crcs), steps
+    assert told.times > 0, steps

@@ -17,6 +17,7 @@ from mv_assets.tables.parquet.kept import KEPT
 from mv_assets.tables.parquet.table import ParquetFiles
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.unit.tables.lake import DAY, LATER, SETTLE, TS, content, put
+from mv_assets_tests.unit.tables.told import Told
 
 NAMES = [f"part={number % 3}/{number}.parquet" for number in range(12)]
 
@@ -87,22 +88,16 @@ def test_what_is_kept_and_listed_on_is_what_would_be_listed_anew(
     root = tmp_path / "events"
     root.mkdir()
     table = folder(root, database, clock)
-    seen: list[Listing] = []
-    told = 0
+    told = Told()
     for _ in range(40):
         for _ in range(chance.randrange(4)):
             happens(root, chance)
         listing = table.current().listing()
         assert held(listing) == held(anew(table))
-        for earlier in seen:
-            changed = listing.since(earlier.origin)
-            if changed is not None:
-                told += 1
-                assert set(changed) >= {*earlier.segments()} ^ {*listing.segments()}
-        seen = [*seen[-5:], listing]
+        told.check(listing)
         for name in listing.broken:
             (root / name).unlink()
-    assert told > 20
+    assert told.times > 20
 
 
 def test_only_what_changed_is_told(tmp_path: Path, database: Database) -> None:
@@ -114,14 +109,14 @@ def test_only_what_changed_is_told(tmp_path: Path, database: Database) -> None:
     put(root / "late.parquet", content(2 * DAY))
     (root / "4.parquet").unlink()
     second = table.current().listing()
-    changed = second.since(first.origin)
+    changed = second.history.since(first.history.origin)
     assert changed is not None
     assert sorted((each.name, each.start_ms // DAY) for each in changed) == [
         ("4.parquet", 4),
         ("late.parquet", 2),
     ]
-    assert second.since(second.origin) == []
-    assert first.since(second.origin) is None
+    assert second.history.since(second.history.origin) == []
+    assert first.history.since(second.history.origin) is None
 
 
 def test_a_young_file_is_read_at_each_look(tmp_path: Path, database: Database) -> None:
