@@ -129,8 +129,12 @@ def speaking(view: str, where: str, properties: Mapping[str, str]) -> Iterator[N
     except (MvError, Lost):
         raise
     except Exception as error:
-        said = _without(str(error).strip().split("\n", 1)[0], properties) or type(error).__name__
+        text = str(error)
+        silent = _without(text, properties)
+        said = silent.strip().split("\n", 1)[0] or type(error).__name__
         why = f"{said}; see that it can be reached and written, it is tried again with the next publication"
+        if silent != text:
+            raise NotPublished(view, where, why) from None
         raise NotPublished(view, where, why) from error
 
 

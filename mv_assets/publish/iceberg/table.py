@@ -25,6 +25,7 @@ from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
 from mv_assets.publish.iceberg.snapshots import Known, expired, known, said
 from mv_assets.publish.target import Shown
+from mv_assets.text import printable
 
 _MAPPING = "schema.name-mapping.default"
 # A commit that lost must be derived anew: the library would put it on top of what won.
@@ -175,7 +176,7 @@ class PublishedTable:
             return "all its rows were taken out"
         when = iso(current.timestamp_ms)
         if current.summary is not None and current.summary.get(VERSION) is not None:
-            return f"it was set back to version {current.summary.get(VERSION)}"
+            return f"it was set back to version {printable(str(current.summary.get(VERSION)))}"
         operation = "" if current.summary is None else f" ({current.summary.operation.value})"
         return f"snapshot {current.snapshot_id} of {when}{operation} is somebody else's"
 
