@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 from mv_assets.buckets import Buckets
 from mv_assets.config.declared import Declared
 from mv_assets.config.home import home
-from mv_assets.config.storage import Storage, Stored, is_s3
+from mv_assets.config.storage import Storage, Stored, has_user, is_s3
 from mv_assets.config.values import (
     NAME,
     BucketWidth,
@@ -264,6 +264,14 @@ class DeltaTarget(_Target):
     readers that follow paths out of a table's folder find the files."""
     storage_options: dict[str, str] = Field(default={}, repr=False)
     """Access to an object store, as the deltalake library takes it."""
+
+    @field_validator("folder")
+    @classmethod
+    def _without_credentials(cls, folder: str | None) -> str | None:
+        """It is shown: in Dagster, in messages, and to whoever reads the table."""
+        if folder is not None and has_user(folder):
+            raise ValueError("folder has credentials in it; write them below `storage_options`")
+        return folder
 
 
 TARGETS: dict[str, type[IcebergTarget | DeltaTarget]] = {"iceberg": IcebergTarget, "delta": DeltaTarget}

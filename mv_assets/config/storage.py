@@ -144,6 +144,12 @@ def is_s3(path: str) -> bool:
     return _S3.match(path) is not None
 
 
+def has_user(path: str) -> bool:
+    """Whether an address says who asks; Azure's have the container in that place."""
+    user, at, _ = path.partition("://")[2].partition("/")[0].rpartition("@")
+    return bool(at) and (is_s3(path) or ":" in user)
+
+
 def as_s3(path: str) -> str:
     """An address as all but Hadoop write it."""
     return _S3.sub("s3://", path, count=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from mv_assets.config import IcebergTarget
 from mv_assets.config import Target as Declared
 from mv_assets.publish.errors import NotPublished
@@ -20,7 +18,7 @@ def name_of(target: Declared, view: str) -> str:
         named = "" if kind == "sql" else without_user(target.catalog.get("warehouse", ""))
         catalog = " ".join(filter(None, [kind, target.catalog.get("name", "default"), uri, named]))
         return f"iceberg {target.namespace}.{view} in {catalog}"
-    folder = "the warehouse" if target.folder is None else without_user(target.folder.rstrip("/"))
+    folder = "the warehouse" if target.folder is None else target.folder.rstrip("/")
     return f"delta {view} in {folder}"
 
 
@@ -32,10 +30,9 @@ def table_of(target: Declared, view: str, warehouse: str) -> str:
 
 
 def without_user(uri: str) -> str:
-    """A URI without what only its owner should know."""
-    parts = urlsplit(uri)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}" if parts.scheme else uri
+    """A URI without what only its owner should know; passwords may have all signs in them, even a slash."""
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if rest else uri
 
 
 def open_target(catalog: Catalog, view: str, warehouse: Warehouse) -> Target | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import sys
 import tempfile
@@ -44,6 +45,9 @@ _WITHOUT_JAVA = re.compile(
 REMOTE = "MV_ASSETS_SPARK_REMOTE"
 # With these pyspark would take another Spark for the one that a project declares.
 OTHERS = ("SPARK_REMOTE", "SPARK_API_MODE")
+
+# What pyspark gives to Spark's script, and what stands there if nobody says anything.
+_SUBMIT, _SHELL = "PYSPARK_SUBMIT_ARGS", "pyspark-shell"
 
 # The Python of Spark's workers.
 WORKERS = "PYSPARK_PYTHON"
@@ -96,7 +100,7 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
         EngineUnavailable: it does not start; with what it said.
 
     """
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a second, which most commands need not spend
+    from pyspark import SparkContext  # noqa: PLC0415 - a second, which most commands need not spend
     from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -105,17 +109,12 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     local = _LOCAL if master.startswith("local") else {}
     chosen = {_JAVA_OPTIONS: _logging(), **_QUIET, **local, **settings}
     if SparkContext._gateway is None:  # noqa: SLF001 - whoever started a JVM before has its own ways
-        conf = (
-            SparkConf(loadDefaults=False)
-            .setMaster(master)
-            .setAppName("mv_assets")
-            .setAll(list(chosen.items()))
-        )
-        with tempfile.TemporaryFile() as said:
+        submitted = {**chosen, "spark.master": master, "spark.app.name": "mv_assets"}
+        with tempfile.TemporaryFile() as said, _submitting(submitted):
             try:
                 # Java would stay for ever if nobody came to meet it.
                 with deferred():
-                    gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
+                    gateway = launch_gateway(popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
             except OSError as error:
                 raise EngineUnavailable(str(error)) from error
             except PySparkRuntimeError as error:
@@ -128,6 +127,30 @@ def started(master: str, settings: Mapping[str, str]) -> SparkSession:
     # The handler that pyspark leaves behind would talk to Spark in the middle of what it interrupts.
     with listening():
         return builder.getOrCreate()
+
+
+@contextmanager
+def _submitting(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have Spark's script take settings from a file, beside what else it is told in the environment."""
+    before = os.environ.get(_SUBMIT)
+    with tempfile.TemporaryDirectory() as folder:
+        file = write_properties(Path(folder) / "spark.properties", settings)
+        ours = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
+        os.environ[_SUBMIT] = f"{ours} {before or _SHELL}"
+        try:
+            yield
+        finally:
+            os.environ.pop(_SUBMIT)
+            os.environ.update({} if before is None else {_SUBMIT: before})
+
+
+def write_properties(file: Path, settings: Mapping[str, str]) -> Path:
+    """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
+    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
+    return file
 
 
 def unstarted(said: Iterable[str], log: Path | None = None) -> EngineUnavailable:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -20,9 +22,11 @@ from mv_assets.run.compute import Alike, Groups
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
-from mv_assets.spark.errors import JobFailed
+from mv_assets.spark.errors import JobFailed, Unreadable
+from mv_assets.spark.read.deletes import deleted_in, deletes_of
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.listing import Listing
+from mv_assets.views.python import Bucket, ViewFunction
 from mv_assets.views.view import View, Window
 from mv_assets_tests.support.spark_lake import timestamp
 
@@ -53,11 +57,13 @@ class DuckDbTable:
     time_column: str
     files: Mapping[int, Sequence[str]]
     like: str | None
+    # The places of deleted rows in a file.
+    deleted: Callable[[str], Sequence[int]]
 
     def read(self, buckets: Sequence[int]) -> str:
         names = sorted({name for bucket in buckets for name in self.files[bucket]})
         if names or self.like is None:
-            return _read(names)
+            return _read(names, {name: gone for name in names if (gone := self.deleted(name))})
         return f"{_read([self.like])} WHERE false"
 
 
@@ -79,7 +85,7 @@ class DuckDbComputation:
             rows = pa.concat_tables([self._rows(each) for each in alone], promote_options="permissive")
             with self.create(f"{place}/part-0.parquet") as out:
                 pq.write_table(rows, out)
-        except (duckdb.Error, OSError) as error:
+        except (duckdb.Error, OSError, Unreadable) as error:
             raise JobFailed(str(error)) from error
 
     def _rows(self, buckets: Sequence[int]) -> pa.Table:
@@ -88,9 +94,14 @@ class DuckDbComputation:
         read |= {name: _read(files) for name, files in self.dimensions.items()}
         with _duck().cursor() as connection:
             connection.execute(f"SET TimeZone = '{view.declared.timezone}'")
-            for name, source in read.items():
-                connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
-            rows = connection.sql(f"SELECT * FROM ({self._sql(buckets)}) ORDER BY {time}").to_arrow_table()
+            if isinstance(view.body, ViewFunction):
+                frames = {name: connection.sql(source).to_arrow_table() for name, source in read.items()}
+                rows = view.body.function(**frames, bucket=_bucket(view, *buckets))
+            else:
+                for name, source in read.items():
+                    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+                made = f"SELECT * FROM ({self._sql(buckets)}) ORDER BY {time}"
+                rows = connection.sql(made).to_arrow_table()
         times = rows[time].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
         starts = pa.array([view.buckets.floor(each) for each in times], pa.int64())
         rows = rows.append_column(BUCKET, starts)
@@ -114,8 +125,21 @@ class DuckDbComputation:
         return sql.replace("$bucket_start", timestamp(buckets[0])).replace("$bucket_end", timestamp(end))
 
 
-def _read(files: Sequence[str]) -> str:
-    return f"SELECT * FROM read_parquet({list(files)}, union_by_name = true)"
+def _bucket(view: View, start: int) -> Bucket:
+    begin, end = (datetime.fromtimestamp(at / 1_000, UTC) for at in (start, view.buckets.next(start)))
+    return Bucket(begin, end, view.buckets.key(start))
+
+
+def _read(files: Sequence[str], gone: Mapping[str, Sequence[int]] = MappingProxyType({})) -> str:
+    """The rows of files, without those at deleted places."""
+    if not gone:
+        return f"SELECT * FROM read_parquet({list(files)}, union_by_name = true)"
+    deleted = " OR ".join(
+        f"(filename = '{name}' AND file_row_number IN ({', '.join(map(str, places))}))"
+        for name, places in gone.items()
+    )
+    listed = f"{list(files)}, union_by_name = true, filename = true, file_row_number = true"
+    return f"SELECT * EXCLUDE (filename, file_row_number) FROM read_parquet({listed}) WHERE NOT ({deleted})"
 
 
 class DuckDbSources(Sources):
@@ -141,10 +165,20 @@ class DuckDbSources(Sources):
     def _windowed(self, view_inputs: ViewInputs, place: int, seen: Mapping[int, BucketInputs]) -> DuckDbTable:
         listing, window = view_inputs.listings[place], view_inputs.view.windows[place]
         paths = [f"{self._root(listing)}/{name}" for name in listing.names]
+        names = dict(zip(paths, listing.names, strict=True))
         files = {bucket: [paths[at] for at in each.reached[place]] for bucket, each in seen.items()}
         whole = (path for path, name in zip(paths, listing.names, strict=True) if name not in listing.broken)
         time = self.catalog.tables[listing.table].time_column or ""
-        return DuckDbTable(window, time, files, next(whole, None))
+        return DuckDbTable(
+            window, time, files, next(whole, None), lambda path: self._deleted(listing, names[path])
+        )
+
+    def _deleted(self, listing: Listing, name: str) -> list[int]:
+        if not deletes_of(listing, [name]):
+            return []
+        table: Any = self.tables[listing.table]
+        places: list[int] = deleted_in(table, listing)(name).to_pylist()
+        return places
 
     def _root(self, listing: Listing) -> str:
         return self.catalog.tables[listing.table].path or ""

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from mv_assets.config import DeclaredProject, Function, MaterializedView, ParquetTable
 from mv_assets.config.file import Draft
+from mv_assets.config.models import FORMATS
 from mv_assets.errors import MvError
 from mv_assets.observe.maps import ImaginedMaps, StoredMaps
 from mv_assets.observe.observation import Observation, Observed
@@ -118,9 +119,8 @@ class Lake:
 
     def declare(self, *views: MaterializedView) -> None:
         """Declare other views instead, as a new deployment would."""
-        events = ParquetTable.model_validate(
-            {"name": "events", "path": str(self.folder / "events"), "time_column": "at", **self.table}
-        )
+        given = {"name": "events", "path": str(self.folder / "events"), "time_column": "at", **self.table}
+        events = FORMATS[self.table.get("format", "parquet")].model_validate(given)
         timed = [
             ParquetTable(name=name, path=str(self.folder / name), time_column="at") for name in self.further
         ]

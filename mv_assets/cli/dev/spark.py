@@ -15,7 +15,7 @@ from mv_assets.cli.dev.kept import Kept
 from mv_assets.cli.dev.ports import LOOPBACK
 from mv_assets.config import Spark
 from mv_assets.spark.errors import EngineUnavailable
-from mv_assets.spark.startup import OTHERS, WORKERS, unstarted
+from mv_assets.spark.startup import OTHERS, WORKERS, unstarted, write_properties
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -56,14 +56,9 @@ def spark_server(
 
 
 def _written(file: Path, settings: Mapping[str, str]) -> Path:
-    """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
-    escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
     with writing(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        file.touch(mode=0o600)
-        file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
-    return file
+        return write_properties(file, settings)
 
 
 def _spark_home() -> Path:

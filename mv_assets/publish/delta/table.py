@@ -16,6 +16,7 @@ from mv_assets.publish.contents import DIGEST, MARK, VERSION
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.target import Shown
 from mv_assets.tables.files.locations import filesystem_at
+from mv_assets.text import printable
 
 _LOG = "_delta_log"
 _OURS = "mv-assets."
@@ -176,7 +177,8 @@ def _newest(table: DeltaTable) -> tuple[Commit, Commit | None]:
 
 def _foreign(commit: Commit) -> str:
     when = iso(int(commit.get("timestamp", 0)))
-    return f"commit {commit['version']} of {when} ({commit.get('operation', '?')}) is somebody else's"
+    operation = printable(str(commit.get("operation", "?")))
+    return f"commit {commit['version']} of {when} ({operation}) is somebody else's"
 
 
 def _said(commit: Commit) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from mv_assets.errors import MvError
 from mv_assets.publish.contents import BUCKETS, Contents
 from mv_assets.publish.delta.statistics import statistics
 from mv_assets.publish.delta.table import Files, PublishedTable
-from mv_assets.publish.errors import Lost, NotPublished, trouble
+from mv_assets.publish.errors import Lost, NotPublished, cause, trouble
 from mv_assets.publish.target import Shown
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
@@ -154,7 +154,8 @@ class DeltaView:
         except Exception as error:
             if _EXISTS in str(error):
                 raise Lost from error
-            raise NotPublished(self.view, self.table, trouble(error, self._rows.storage)) from error
+            options = self._rows.storage
+            raise NotPublished(self.view, self.table, trouble(error, options)) from cause(error, options)
 
 
 def _added(path: str, size: int, footer: pq.FileMetaData, at: int) -> AddAction:

@@ -17,7 +17,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 
 from mv_assets.errors import MvError
-from mv_assets.publish.errors import Lost, NotPublished, trouble
+from mv_assets.publish.errors import Lost, NotPublished, cause, trouble
 from mv_assets.tables.iceberg import catalogs
 
 _SQLITE = "sqlite:///"
@@ -128,5 +128,5 @@ def speaking(view: str, where: str, properties: Mapping[str, str]) -> Iterator[N
         raise Lost from error
     except (MvError, Lost):
         raise
-    except Exception as error:
-        raise NotPublished(view, where, trouble(error, properties)) from error
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the trouble of this view
+        raise NotPublished(view, where, trouble(error, properties)) from cause(error, properties)

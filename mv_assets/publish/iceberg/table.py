@@ -26,6 +26,7 @@ from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
 from mv_assets.publish.iceberg.snapshots import Known, expired, known, said
 from mv_assets.publish.target import Shown
+from mv_assets.text import printable
 
 Files = Callable[[TableMetadata, FileIO], Iterable[DataFile]]
 
@@ -191,7 +192,7 @@ class PublishedTable:
             return "all its rows were taken out"
         when = iso(current.timestamp_ms)
         if current.summary is not None and current.summary.get(VERSION) is not None:
-            return f"it was set back to version {current.summary.get(VERSION)}"
+            return f"it was set back to version {printable(str(current.summary.get(VERSION)))}"
         operation = "" if current.summary is None else f" ({current.summary.operation.value})"
         return f"snapshot {current.snapshot_id} of {when}{operation} is somebody else's"
 

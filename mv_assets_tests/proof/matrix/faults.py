@@ -6,13 +6,14 @@ A call is told by where it comes from, the lines of mv_assets that lead to it: c
 from __future__ import annotations
 
 import errno
+import io
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -133,3 +134,19 @@ def _lines() -> tuple[tuple[str, int], ...]:
 
 def io_error() -> OSError:
     return OSError(errno.EIO, "Input/output error")
+
+
+class Raw(io.FileIO):
+    """A file of which each write is a call: one that is cut short leaves what was written before."""
+
+    def __init__(self, process: Process, path: str) -> None:
+        self._process = process
+        super().__init__(path, "w")
+
+    def __del__(self) -> None:
+        # Who is killed does not close what it has open.
+        self.close()
+
+    def write(self, content: Any) -> int:
+        real = super().write
+        return self._process.call("write", lambda: real(content), io_error, changes=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,12 @@ import pytest
 from pyarrow import fs
 
 from mv_assets.config import Storage
+from mv_assets.publish.delta import table as delta_table
+from mv_assets.publish.delta import target as delta_target
 from mv_assets.run import warehouse
 from mv_assets.tables.files import local
 from mv_assets.tables.files.locations import filesystem_at
-from mv_assets_tests.proof.matrix.faults import Process, io_error
+from mv_assets_tests.proof.matrix.faults import Process, Raw, io_error
 
 _ASKING = ("get_file_info", "open_input_file")
 _CHANGING = ("create_dir", "delete_file", "delete_dir")
@@ -35,7 +36,7 @@ def faulty(process: Process) -> Iterator[None]:
         """The real one, call by call."""
 
         def open_output_stream(self, path: str, **_options: Any) -> Any:
-            opened = process.call("create", lambda: _Raw(process, path), io_error, changes=True)
+            opened = process.call("create", lambda: Raw(process, path), io_error, changes=True)
             return pa.PythonFile(opened, mode="w")
 
     for name in (*_ASKING, *_CHANGING):
@@ -61,21 +62,6 @@ def faulty(process: Process) -> Iterator[None]:
             local, "pa", SimpleNamespace(**(vars(pa) | {"OSFile": called("read", pa.OSFile, changes=False)}))
         )
         patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
-        patch.setattr(warehouse, "filesystem_at", at)
+        for module in (warehouse, delta_table, delta_target):
+            patch.setattr(module, "filesystem_at", at)
         yield
-
-
-class _Raw(io.FileIO):
-    """A file of which each write is a call: one that is cut short leaves what was written before."""
-
-    def __init__(self, process: Process, path: str) -> None:
-        self._process = process
-        super().__init__(path, "w")
-
-    def __del__(self) -> None:
-        # Who is killed does not close what it has open.
-        self.close()
-
-    def write(self, content: Any) -> int:
-        real = super().write
-        return self._process.call("write", lambda: real(content), io_error, changes=True)

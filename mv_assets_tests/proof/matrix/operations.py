@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mv_assets.buckets import DAY
 from mv_assets.config import MaterializedView
@@ -13,13 +13,16 @@ from mv_assets.plan.scope import prepare
 from mv_assets.state import health
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Mark, State
-from mv_assets_tests.proof.matrix.world import VIEWS
+from mv_assets_tests.proof.matrix.lakes import LakehouseLake
+from mv_assets_tests.proof.matrix.world import VIEWS, expire, publish
 from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.published_lake import KEEP, PublishedLake
 from mv_assets_tests.support.warehouse_lake import GRACE, DuckDbLake
 
 Step = Callable[[DuckDbLake], None]
 OTHERWISE = "SELECT date_trunc('hour', at) AS hour, count(*) AS n, max(x) AS x FROM events GROUP BY ALL"
-CHANGED = (view(sql=OTHERWISE), VIEWS[1])
+ALL = tuple(each.name for each in VIEWS)
+CHANGED = (view(sql=OTHERWISE), *VIEWS[1:])
 
 
 def nothing(_lake: DuckDbLake) -> None:
@@ -44,7 +47,9 @@ class Operation:
     done: Callable[[DuckDbLake], bool] = anything
     views: tuple[MaterializedView, ...] = VIEWS
     cold: bool = False
-    # Without, nobody operations_of while a call of it takes long: what is left to compare would need Spark.
+    # What the views are based on, and whether they are published.
+    kind: str = ""
+    # Without, nobody works while a call of it takes long: what is left to compare would need Spark.
     delays: bool = True
 
 
@@ -81,15 +86,41 @@ def refreshed(lake: DuckDbLake) -> bool:
     return lake.states(*range(4)) == "VSVV" or _says_more(lake)
 
 
-def _says_more(lake: DuckDbLake) -> bool:
+def _says_more(lake: DuckDbLake, than: int = 1) -> bool:
     """A file or a bucket that the fault was about is said to be broken or to have failed, beside day 1's."""
     snapshot = lake.snapshot()
-    return len(health.broken(snapshot)) > 1 or len(health.failures(snapshot)) > 1
+    return len(health.broken(snapshot)) > than or len(health.failures(snapshot)) > than
+
+
+def delete_rows(lake: DuckDbLake) -> None:
+    """Single rows, in each way that the format has; and a late file."""
+    assert isinstance(lake, LakehouseLake)
+    lake.delete_rows()
+    lake.write("late", [day(3)], 1)
+
+
+def deletes_seen(lake: DuckDbLake) -> bool:
+    return lake.states(*range(4)) == "VSSS" or _says_more(lake, 0)
+
+
+def deletes_computed(lake: DuckDbLake) -> bool:
+    return lake.states(*range(4)) == "VVVV" or _says_more(lake, 0)
+
+
+def compact(lake: DuckDbLake) -> None:
+    lake.compact([])
+
+
+def followed(lake: DuckDbLake) -> bool:
+    """Nothing is to be computed, and the rows name the files that are there."""
+    recorded = {segment.name for found in lake.store.recorded("v", [0, DAY]).values() for segment in found}
+    listed = {segment.name for segment in lake.tables["events"].current().listing().segments()}
+    return lake.states(*range(4)) == "VVVV" and recorded <= listed
 
 
 def overwrite_many(lake: DuckDbLake) -> None:
     """Three of four days of one generation are computed again: it is mostly dead."""
-    for name in ("v", "j"):
+    for name in ALL:
         lake.manager.force(lake.catalog.view(name).declaration, None, "all in one")
     lake.run()
     lake.overwrite(0, 1, 2)
@@ -97,7 +128,7 @@ def overwrite_many(lake: DuckDbLake) -> None:
 
 
 def collect(lake: DuckDbLake) -> None:
-    for name in ("v", "j"):
+    for name in ALL:
         for error in lake.garbage().gc(name).errors:
             raise error
 
@@ -160,6 +191,64 @@ def vacant(lake: DuckDbLake) -> bool:
     return all(lake.state(number) is State.VACANT for number in range(4))
 
 
+def publish_and_overwrite(lake: DuckDbLake) -> None:
+    """What is published has files that hold rows which are no longer current."""
+    publish(lake)
+    overwrite_many(lake)
+
+
+def published(lake: DuckDbLake) -> bool:
+    assert isinstance(lake, PublishedLake)
+    return not lake.publisher.behind() and all(lake.check_published(name) for name in ALL)
+
+
+def publish_and_wait(lake: DuckDbLake) -> None:
+    """What was published first is older than anybody should read."""
+    publish_and_overwrite(lake)
+    publish(lake)
+    lake.later(KEEP + GRACE)
+
+
+def give_up(lake: DuckDbLake) -> None:
+    expire(lake)
+    collect(lake)
+
+
+def withdraw(lake: DuckDbLake) -> None:
+    """What `mv-assets drop` does."""
+    assert isinstance(lake, PublishedLake)
+    for name in ALL:
+        lake.manager.drop(name)
+        error = lake.publisher.withdraw(name)
+        if error is not None:
+            raise error
+        lake.garbage().collect(name)
+
+
+def withdrawn(lake: DuckDbLake) -> bool:
+    assert isinstance(lake, PublishedLake)
+    return vacant(lake) and not any(lake.reader.exists(name) for name in ALL)
+
+
+_PUBLISHED = {
+    f"{name} {form}": replace(operation, kind=f"published in {form}")
+    for form in ("iceberg", "delta")
+    for name, operation in {
+        "first publication in": Operation(publish, done=published),
+        "publication in": Operation(publish, publish_and_overwrite, done=published),
+        "expiry in": Operation(give_up, publish_and_wait),
+        "withdrawal from": Operation(withdraw, publish, done=withdrawn),
+    }.items()
+}
+_LAKEHOUSE = {
+    f"{name} {form}": replace(operation, kind=form)
+    for form in ("iceberg", "delta")
+    for name, operation in {
+        "look at": Operation(look, delete_rows, done=deletes_seen),
+        "refresh from": Operation(refresh, delete_rows, done=deletes_computed),
+        "follow": Operation(look, compact, done=followed),
+    }.items()
+}
 OPERATIONS = {
     "first refresh": Operation(refresh, done=lambda lake: lake.states(*range(4)) == "VVVV", cold=True),
     "look": Operation(look, change, mend, looked),
@@ -177,4 +266,6 @@ OPERATIONS = {
         delays=False,
         done=lambda lake: lake.states(*range(4)) == "SSSS",
     ),
+    **_PUBLISHED,
+    **_LAKEHOUSE,
 }

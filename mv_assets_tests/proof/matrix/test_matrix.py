@@ -17,7 +17,7 @@ from mv_assets.state import shared_clock
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.store import retry
 from mv_assets_tests.conftest import state_of
-from mv_assets_tests.proof.matrix import files, statements
+from mv_assets_tests.proof.matrix import files, libraries, statements
 from mv_assets_tests.proof.matrix.faults import Killed, Kind, Process, Site
 from mv_assets_tests.proof.matrix.operations import OPERATIONS, Operation
 from mv_assets_tests.proof.matrix.world import VIEWS, World
@@ -47,9 +47,10 @@ def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def world(tmp_path: Path, state_url: str) -> World:
-    """Four days, up to date, in two generations."""
-    made = World(tmp_path / "site", state_url, Clock(time.time_ns() // 1_000_000 + 3_600_000))
+def world(tmp_path: Path, state_url: str, name: str) -> World:
+    """Four days, up to date, in two generations; as the operation wants them."""
+    clock = Clock(time.time_ns() // 1_000_000 + 3_600_000)
+    made = World(tmp_path / "site", state_url, clock, kind=OPERATIONS[name].kind)
     with made.deployment() as lake:
         lake.write("names.parquet", through(0), 1, table="names")
         for first in (0, 2):
@@ -125,6 +126,7 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
     if said and kind is not Kind.DELAY:
         with world.deployment() as lake:
             assert operation.done(lake), "it said that it had done it"
+    world.look_at_published()
     check(world, operation)
 
 
@@ -140,6 +142,7 @@ def process_of(world: World, operation: Operation, process: Process) -> Iterator
             lake = held.enter_context(world.deployment())
         held.enter_context(statements.faulty(process))
         held.enter_context(files.faulty(process))
+        held.enter_context(libraries.faulty(process))
         if operation.cold:
             lake = held.enter_context(world.deployment())
         yield lake

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,13 +13,18 @@ from sqlalchemy import create_engine, insert, inspect, text
 
 from mv_assets.buckets import DAY
 from mv_assets.config import MaterializedView
+from mv_assets.publish.contents import VERSION
+from mv_assets.publish.publisher import PublishedView
 from mv_assets.state import rules
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Event, GenerationState, Operation, State
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, schema
+from mv_assets_tests.proof.matrix.code import paid
+from mv_assets_tests.proof.matrix.lakes import LAKES, process_of_its_own
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.published_lake import PublishedLake, Rows, rows_of
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 from mv_assets_tests.unit.state.faults import Dump, dump
 
@@ -32,7 +38,16 @@ DAYS = 4
 VIEWS = (
     view(),
     view("j", sql=JOINED, dimensions=["names"], scope="bucket", **{"with": [PAYMENTS]}),
+    view(
+        "p",
+        sql=None,
+        python=f"{paid.__module__}:paid",
+        scope="bucket",
+        time_column="at",
+        **{"with": [PAYMENTS]},
+    ),
 )
+PAID = "SELECT *, (SELECT count(*) FROM payments) AS paid, strftime(\"at\", '%Y-%m-%d') AS key FROM events"
 _COMMITS = (Operation.APPEND, Operation.OVERWRITE, Operation.DELETE)
 _OF_ALL = (Operation.TAKE_OVER, Operation.ADOPT, Operation.DROP)
 _LATE = 25 * 3_600_000
@@ -40,13 +55,17 @@ _LATE = 25 * 3_600_000
 
 @dataclass
 class World:
-    """Two views over a few days; the second has a dimension, and reads two days of a further table."""
+    """Three views over a few days: one with a dimension, one by a function; both read a further table."""
 
     folder: Path
     url: str
     clock: Clock
     views: tuple[MaterializedView, ...] = VIEWS
+    # What the views are based on, and whether they are published.
+    kind: str = ""
     _kept: tuple[Dump, int] | None = field(default=None, init=False)
+    # By view and version: the rows that the map named when it was published.
+    _shown: dict[tuple[str, int], Rows] = field(default_factory=dict, init=False)
 
     @property
     def _template(self) -> Path:
@@ -54,6 +73,7 @@ class World:
 
     def keep(self) -> None:
         """What `restore` brings back."""
+        self.look_at_published(collect=False)
         shutil.rmtree(self._template, ignore_errors=True)
         shutil.copytree(self.folder, self._template)
         self._kept = dump(self.url), self.clock.now
@@ -89,28 +109,46 @@ class World:
     def deployment(self) -> Iterator[DuckDbLake]:
         """A process that has just started."""
         store = Store(self.url, now=self.clock)
-        try:
-            lake = DuckDbLake(
+        with closing(store), process_of_its_own():
+            lake = LAKES[self.kind](
                 self.folder / "lake",
                 store,
                 self.views,
                 dimensions=("names",),
                 further=("payments",),
                 clock=self.clock,
+                oracle={"p": PAID},
             )
             lake.manager = PartitionManager(store, clock=SharedClock(store), who="test")
             yield lake
-        finally:
-            store.close()
+
+    def look_at_published(self, *, collect: bool = True) -> None:
+        """Whatever has happened: readers see a whole version, and gc takes nothing of it."""
+        with self.deployment() as lake:
+            if not isinstance(lake, PublishedLake):
+                return
+            shown = {name: lake.reader.rows(name) for name in lake.store.views() if lake.reader.exists(name)}
+            for name, rows in shown.items():
+                version, seen = int(lake.reader.summary(name)[VERSION]), rows_of(rows)
+                if version == lake.version(name):
+                    self._shown[name, version] = rows_of(lake.current(name))
+                expected = self._shown.get((name, version), seen)
+                assert seen == expected, f"{name}: version {version} is not shown whole"
+                if collect:
+                    lake.gc(name)
+                    assert rows_of(lake.reader.rows(name)) == seen
 
     def heal(self) -> None:
         """What a restart does: rounds of refresh and gc, as the time passes that they wait for."""
         with self.deployment() as lake:
-            for _ in range(2):
+            for _ in range(2 if not isinstance(lake, PublishedLake) else 5):
                 lake.run()
+                publish(lake)
                 lake.later(_LATE)
+                expire(lake)
                 for name in lake.store.views():
                     lake.gc(name)
+            publish(lake)
 
     def check(self) -> None:
         """Nothing torn, lost, double, stuck or left over."""
@@ -119,8 +157,12 @@ class World:
             lake.run()
             assert versions == {name: lake.version(name) for name in lake.store.views()}, "it does not rest"
             lake.check()
+            if isinstance(lake, PublishedLake):
+                assert lake.publisher.behind() == []
             for name in versions:
                 self._check_map(lake, name)
+                if isinstance(lake, PublishedLake):
+                    _check_published(lake, name)
 
     def _check_map(self, lake: DuckDbLake, name: str) -> None:
         snapshot, registered = lake.snapshot(name), lake.registered(name)
@@ -132,14 +174,41 @@ class World:
         named = {row.generation for row in snapshot.rows.values() if row.generation is not None}
         assert {g.id for g in registered.values() if g.state is GenerationState.LIVE} == named
         assert registered.keys() == named, f"{name}: generations nobody needs are still registered"
-        left = lake.folders(name) - named - {".writable"}
+        left = lake.folders(name) - named - {".writable", "_delta_log"}
         assert not left, f"{name}: left in the warehouse: {left}"
         with lake.store.read(name) as reader:
             events = reader.events(most=10_000)[::-1]
             assert reader.leases() == [], f"{name}: leases"
+        counted = Counter(event.operation.value for event in events)
+        told = lake.store.counters(name)
+        assert {each: told.get(each, 0) for each in counted} == counted, f"{name}: {told}"
         versions = sorted({event.version for event in events})
         assert versions == list(range(1, snapshot.header.version + 1)), f"{name}: versions {versions}"
         _check_no_double(name, events)
+
+
+def publish(lake: DuckDbLake) -> None:
+    """What a refresh does after it, if the views are published."""
+    if isinstance(lake, PublishedLake):
+        raise_first(lake.publisher.publish(lake.catalog.views, look=True))
+
+
+def expire(lake: DuckDbLake) -> None:
+    if isinstance(lake, PublishedLake):
+        raise_first(lake.publisher.expire(lake.catalog.views))
+
+
+def raise_first(done: Sequence[PublishedView]) -> None:
+    for each in done:
+        if each.error is not None:
+            raise each.error
+
+
+def _check_published(lake: PublishedLake, name: str) -> None:
+    """Strangers read what the map says, of the newest; and can read what else is there."""
+    lake.check_published(name)
+    versions = [each for each in lake.reader.snapshots(name).values() if each is not None]
+    assert len(versions) == len(set(versions)), f"{name}: a version is shown twice: {versions}"
 
 
 def _check_no_double(name: str, events: list[Event]) -> None:

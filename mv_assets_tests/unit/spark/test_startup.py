@@ -38,12 +38,20 @@ from mv_assets.spark.startup import start
 from mv_assets.spark.errors import EngineUnavailable
 from mv_assets.config import Spark
 try:
-    start(Spark())
+    start(Spark(conf={"spark.hadoop.fs.s3a.secret.key": "s3cr3t\\\\"}))
 except EngineUnavailable as error:
     print(error)
 """
+# Keeps what everybody may see of a process, and what of its settings is in a file.
+LISTS = """#!/bin/sh
+printf '%s\\n' "$@" "${PYSPARK_SUBMIT_ARGS}" > "$0.seen"
+while [ "$1" != --properties-file ]; do shift; done
+ls -l "$2" > "$0.mode"
+cat "$2" > "$0.file"
+exit 1
+"""
 # What Spark's scripts need besides.
-TOOLS = ("bash", "sh", "cat", "dirname", "env", "head", "ps", "tty")
+TOOLS = ("bash", "sh", "cat", "dirname", "env", "head", "ls", "ps", "tty")
 
 
 def said(tmp_path: Path, java: str | None) -> str:
@@ -76,6 +84,22 @@ def test_without_java_spark_says_to_install_one(tmp_path: Path) -> None:
 
 def test_with_java_11_spark_says_that_it_is_too_old(tmp_path: Path) -> None:
     assert said(tmp_path, JAVA_11) == f"Spark is not available: Java 11 is too old for it{INSTALL}"
+
+
+def test_settings_are_in_a_file_for_their_owner_and_in_no_list_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.their.own=1 pyspark-shell")
+    said(tmp_path, LISTS)
+    seen, mode, settings = (
+        (tmp_path / "bin" / f"java.{name}").read_text() for name in ("seen", "mode", "file")
+    )
+    assert "s3cr3t" not in seen
+    assert "--load-spark-defaults" in seen
+    assert "spark.their.own=1" in seen
+    assert "spark.hadoop.fs.s3a.secret.key=s3cr3t\\\\\n" in settings
+    assert "spark.master=local[*]\n" in settings
+    assert mode.startswith("-rw------- ")
 
 
 @pytest.mark.parametrize(

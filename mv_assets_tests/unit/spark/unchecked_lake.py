@@ -11,11 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.config import DeclaredProject, MaterializedView
+from mv_assets.config import MaterializedView
 from mv_assets.config.file import Draft
-from mv_assets.config.models import FORMATS
 from mv_assets.plan.scope import Scope
-from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.support.lake import day, view
 from mv_assets_tests.support.memory_table import DAY
@@ -48,16 +46,6 @@ def rows_at(times: Sequence[Any], kind: pa.DataType = AT, **columns: Any) -> pa.
 @dataclass
 class UncheckedLake(SparkLake):
     """`table` may say a `format`."""
-
-    def declare(self, *views: MaterializedView) -> None:
-        if "format" not in self.table:
-            super().declare(*views)
-            return
-        given = {"name": "events", "path": str(self.folder / "events"), "time_column": "at", **self.table}
-        events = FORMATS[self.table["format"]].model_validate(given)
-        self.project = DeclaredProject(tables=(events,), views=tuple(views))
-        self.catalog = prepare(Draft("test", self.project), schemas=False)
-        self.tables = {"events": open_table(events, self.store.database, self.clock)}
 
     def know_schemas(self) -> None:
         """Go on as a command that held the project against its tables."""

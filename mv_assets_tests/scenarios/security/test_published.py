@@ -1,0 +1,148 @@
+"""A target's keys are in nothing that is said, stored or published; what others wrote there is text."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mv_assets.config import DeltaTarget, IcebergTarget, Target
+from mv_assets.publish.contents import DIGEST, VERSION
+from mv_assets.publish.open import name_of
+from mv_assets_tests.scenarios.security.test_secrets import SECRETS
+from mv_assets_tests.support.published_lake import PublishedLake
+from mv_assets_tests.support.warehouse_lake import clocked_lakes
+from mv_assets_tests.unit.state.faults import dump
+from mv_assets_tests.unit.tables.delta import log
+
+NOWHERE = "127.0.0.1:1"
+UNREACHABLE: Mapping[str, Mapping[str, str]] = {
+    "password": {"type": "sql", "uri": f"postgresql+psycopg://me:s3cr3t@{NOWHERE}/db"},
+    "escaped": {"type": "sql", "uri": f"postgresql+psycopg://me:p%40s5@{NOWHERE}/db"},
+    "slash": {"type": "sql", "uri": f"postgresql+psycopg://me:s3cr3t/s3cr3t@{NOWHERE}/db"},
+    "query": {"type": "sql", "uri": f"postgresql+psycopg://me@{NOWHERE}/db?password=s3cr3t"},
+    "token": {"type": "rest", "uri": f"http://{NOWHERE}", "token": "s3cr3t", "header.X-Key": "s3cr3t"},
+    "credential": {"type": "rest", "uri": f"http://me:s3cr3t@{NOWHERE}", "credential": "me:s3cr3t"},
+}
+HOSTILE = "\x1b[2J\x1b]0;x\x07\nv  is right"
+
+
+@dataclass
+class Lake(PublishedLake):
+    """Its target is what a test says."""
+
+    declared: Target | None = None
+
+    @property
+    def target(self) -> Target:
+        return super().target if self.declared is None else self.declared
+
+
+@pytest.fixture
+def made(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    with clocked_lakes(tmp_path, f"sqlite:///{tmp_path}/state.db", Lake, **request.param) as make:
+        lake = make()
+        lake.days(0, 1)
+        lake.run()
+        yield lake
+
+
+def iceberg(catalog: Mapping[str, str]) -> IcebergTarget:
+    return IcebergTarget(catalog=dict(catalog), namespace="marts")
+
+
+def assert_silent(*texts: str) -> None:
+    for text in texts:
+        for secret in SECRETS:
+            assert secret not in text, text[max(0, text.index(secret) - 300) : text.index(secret) + 50]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{"declared": iceberg(each)} for each in UNREACHABLE.values()],
+    ids=UNREACHABLE,
+    indirect=True,
+)
+def test_a_catalog_that_does_not_answer_keeps_its_credentials(
+    made: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    error = made.publish().error
+    assert error is not None
+    assert_silent(caplog.text, "".join(traceback.format_exception(error)))
+    assert_silent(repr(made.publisher), name_of(made.target, "v"), repr(made.target))
+    stored = dump(f"sqlite:///{tmp_path}/state.db")
+    assert "v" in str(stored["mv_trouble"])
+    assert_silent(repr(stored))
+
+
+def with_keys(folder: Path) -> dict[str, str]:
+    keys = ("token", "credential", "header.X-Key", "s3.secret-access-key", "adls.account-key")
+    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", **dict.fromkeys(keys, "s3cr3t")}
+
+
+def test_nothing_of_what_is_published_has_a_key_in_it(tmp_path: Path) -> None:
+    target, url = iceberg(with_keys(tmp_path)), f"sqlite:///{tmp_path}/state.db"
+    with clocked_lakes(tmp_path, url, Lake, declared=target) as make:
+        made = make()
+        made.days(0, 1)
+        made.run()
+        made.published()
+        made.check_published()
+        assert_silent(repr(dump(url)), str(made.known()))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name.endswith(".metadata.json") for path in files)
+    assert_silent(*(path.read_bytes().decode(errors="replace") for path in files))
+
+
+@pytest.mark.parametrize("folder", ["s3://AKIA-s3cr3t:s3cr3t@bucket/marts", "s3a://s3cr3t@b/m"])
+def test_a_folder_with_keys_in_it_is_refused_and_not_repeated(folder: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        DeltaTarget(format="delta", folder=folder)
+    [problem] = refused.value.errors()
+    assert "storage_options" in problem["msg"]
+    assert_silent(problem["msg"])
+
+
+def test_two_containers_of_one_account_are_two_targets() -> None:
+    first, second = (
+        name_of(DeltaTarget(format="delta", folder=f"abfss://{name}@a.dfs.core.windows.net/m"), "v")
+        for name in ("one", "two")
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize("made", [{"format": "delta"}], ids=["delta"], indirect=True)
+def test_what_somebody_wrote_into_a_delta_log_is_one_line(
+    made: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    made.published()
+    commit: dict[str, Any] = {"timestamp": 1, "operation": HOSTILE, "operationParameters": {}}
+    log.commit(made.folder / "warehouse" / "v", {"commitInfo": commit})
+    check_replaced(made, caplog)
+
+
+@pytest.mark.parametrize("made", [{"format": "iceberg"}], ids=["iceberg"], indirect=True)
+def test_what_somebody_wrote_into_an_iceberg_summary_is_one_line(
+    made: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    made.published()
+    table = made.reader.table()  # type: ignore[attr-defined]
+    rows = made.reader.rows().slice(0, 1)
+    table.append(rows, snapshot_properties={VERSION: HOSTILE, DIGEST: HOSTILE, HOSTILE: HOSTILE})
+    check_replaced(made, caplog)
+
+
+def check_replaced(made: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    found = made.publish(look=True)
+    assert found.error is None, found.error
+    assert found.publication is not None
+    assert found.publication.replaced is not None
+    for said in (found.publication.replaced, *(record.getMessage() for record in caplog.records)):
+        assert said.isprintable(), repr(said)
+    made.check_published()
