@@ -134,7 +134,7 @@ _DIFFERS = {
     r"\b\d+(\.\d+)? (B|kB)\b": "SIZE",
     # The pages' data is of 2024.
     r"\b20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "TODAY",
-    r"\blag \d+d( \d+h)?": "lag LAG",
+    r"\blag \d+d( \d+[hm])?": "lag LAG",
     r"(can't be read(?: as Parquet)?) \([^)]*\)": r"\1 (...)",
 }
 

@@ -308,7 +308,6 @@ def test_what_is_more_than_a_select_on_one_table_is_answered_by_the_base(queried
         MOVED,
         "SELECT zone, count(*) AS n, sum(count(*)) OVER () AS s FROM events GROUP BY zone",
         "SELECT count(*) AS n FROM events a JOIN events b ON a.at = b.at WHERE a.at < '1970-01-02'",
-        "SELECT zone, count(*) AS n FROM events GROUP BY ROLLUP (zone)",
         "SELECT count(*) AS n FROM events LEFT JOIN (SELECT 1 AS one) ON true WHERE at < '1970-01-02'",
     ):
         made.right(text, None, duck=DUCKS.get(text))
