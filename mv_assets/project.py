@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from mv_assets.reports.explanation import Explanation
     from mv_assets.reports.metrics import Metrics
     from mv_assets.reports.plan import Plans
-    from mv_assets.reports.publication import Published
+    from mv_assets.reports.publication import Forgotten, Published
     from mv_assets.reports.refresh import Refreshed
     from mv_assets.reports.status import Status, ViewStatus
     from mv_assets.reports.upkeep import Adopted, Dropped, GarbageCollected, Marked
@@ -532,10 +532,20 @@ class Project:
             return Published(())
         return Published(tuple(self._publisher.publish(names, look=True)))
 
+    def forget_published(self, *views: str) -> Forgotten:
+        """Give up what is kept for readers of tables that the project no longer names."""
+        from mv_assets.reports.publication import Forgotten
+
+        known = self._known(*_names(views))
+        asked = [name for name in _names(views) or known if name in known]
+        return Forgotten({name: tuple(self._publisher.forget(name)) for name in asked})
+
     def _status(self, store: Store | None, view: View, now: int) -> ViewStatus:
+        from mv_assets.publish.open import name_of
         from mv_assets.reports.status import ViewStatus
 
-        publishes = self.catalog.target(view.name) is not None
+        target = self.catalog.target(view.name)
+        publishes = target is not None
         if store is None:
             return ViewStatus(view, publishes=publishes)
         try:
@@ -544,9 +554,12 @@ class Project:
             snapshot, found = view.kept_in(store, now)
         except UnknownView:
             return ViewStatus(view, publishes=publishes)
-        published = tuple(Publications(store).of(view.name))
+        named = None if target is None else name_of(target, view.name)
+        known = Publications(store).of(view.name)
+        published = tuple(each for each in known if each.target == named)
+        left = tuple(each for each in known if each.target != named)
         computing = health.computing(snapshot, alive)
-        return ViewStatus(view, snapshot, found, computing, publishes, published)
+        return ViewStatus(view, snapshot, found, computing, publishes, published, left)
 
     @property
     def store(self) -> Store:
