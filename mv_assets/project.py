@@ -460,8 +460,11 @@ class Project:
         expired = self._expire(asked)
         reports = tuple(map(self._garbage.gc, asked))
         failed = {each.view for each in expired}
-        published = self._publish_after(name for name in asked if name not in failed)
-        return GarbageCollected(reports, dry_run, (*expired, *published))
+        fine = [name for name in asked if name not in failed]
+        # Of what nobody declares any more, what somebody did with its table is no longer ours to mend.
+        looked = self._publish_after((name for name in fine if name in self.catalog.views), look=True)
+        others = self._publish_after(name for name in fine if name not in self.catalog.views)
+        return GarbageCollected(reports, dry_run, (*expired, *looked, *others))
 
     def drop(
         self,
@@ -655,10 +658,10 @@ class Project:
             self.catalog, self.store, self._manager, Warehouse.of(self.catalog.project.warehouse)
         )
 
-    def _publish_after(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
+    def _publish_after(self, views: Iterable[str], *, look: bool = False) -> tuple[PublishedView, ...]:
         """Show what a command has changed."""
         asked = [name for name in views if self.catalog.target(name) is not None]
-        return tuple(self._publisher.publish(asked)) if asked else ()
+        return tuple(self._publisher.publish(asked, look=look)) if asked else ()
 
     def _expire(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
         """Give up what no reader should still hold; where that failed, why."""
