@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from mv_assets.reports.explanation import Explanation
     from mv_assets.reports.metrics import Metrics
     from mv_assets.reports.plan import Plans
-    from mv_assets.reports.publication import Published
+    from mv_assets.reports.publication import Forgotten, Published
     from mv_assets.reports.refresh import Refreshed
     from mv_assets.reports.status import Status, ViewStatus
     from mv_assets.reports.upkeep import Adopted, Dropped, GarbageCollected, Marked
@@ -460,8 +460,11 @@ class Project:
         expired = self._expire(asked)
         reports = tuple(map(self._garbage.gc, asked))
         failed = {each.view for each in expired}
-        published = self._publish_after(name for name in asked if name not in failed)
-        return GarbageCollected(reports, dry_run, (*expired, *published))
+        fine = [name for name in asked if name not in failed]
+        # Of what nobody declares any more, what somebody did with its table is no longer ours to mend.
+        looked = self._publish_after((name for name in fine if name in self.catalog.views), look=True)
+        others = self._publish_after(name for name in fine if name not in self.catalog.views)
+        return GarbageCollected(reports, dry_run, (*expired, *looked, *others))
 
     def drop(
         self,
@@ -532,10 +535,20 @@ class Project:
             return Published(())
         return Published(tuple(self._publisher.publish(names, look=True)))
 
+    def forget_published(self, *views: str) -> Forgotten:
+        """Give up what is kept for readers of tables that the project no longer names."""
+        from mv_assets.reports.publication import Forgotten
+
+        known = self._known(*_names(views))
+        asked = [name for name in _names(views) or known if name in known]
+        return Forgotten({name: tuple(self._publisher.forget(name)) for name in asked})
+
     def _status(self, store: Store | None, view: View, now: int) -> ViewStatus:
+        from mv_assets.publish.open import name_of
         from mv_assets.reports.status import ViewStatus
 
-        publishes = self.catalog.target(view.name) is not None
+        target = self.catalog.target(view.name)
+        publishes = target is not None
         if store is None:
             return ViewStatus(view, publishes=publishes)
         try:
@@ -544,9 +557,12 @@ class Project:
             snapshot, found = view.kept_in(store, now)
         except UnknownView:
             return ViewStatus(view, publishes=publishes)
-        published = tuple(Publications(store).of(view.name))
+        named = None if target is None else name_of(target, view.name)
+        known = Publications(store).of(view.name)
+        published = tuple(each for each in known if each.target == named)
+        left = tuple(each for each in known if each.target != named)
         computing = health.computing(snapshot, alive)
-        return ViewStatus(view, snapshot, found, computing, publishes, published)
+        return ViewStatus(view, snapshot, found, computing, publishes, published, left)
 
     @property
     def store(self) -> Store:
@@ -642,10 +658,10 @@ class Project:
             self.catalog, self.store, self._manager, Warehouse.of(self.catalog.project.warehouse)
         )
 
-    def _publish_after(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
+    def _publish_after(self, views: Iterable[str], *, look: bool = False) -> tuple[PublishedView, ...]:
         """Show what a command has changed."""
         asked = [name for name in views if self.catalog.target(name) is not None]
-        return tuple(self._publisher.publish(asked)) if asked else ()
+        return tuple(self._publisher.publish(asked, look=look)) if asked else ()
 
     def _expire(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
         """Give up what no reader should still hold; where that failed, why."""

@@ -14,6 +14,7 @@ from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
 from mv_assets.observe.difference import Difference
+from mv_assets.publish.open import name_of
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health
@@ -75,9 +76,13 @@ def of_view(snapshot: Snapshot, now: int) -> Metadata:
 
 def published_at(project: OpenProject, view: View) -> Metadata:
     """Where other tools find the view, once it is there."""
-    found = Publications(project.store).of(view.name)
-    located = [each for each in found if each.location is not None]
-    return {"dagster/uri": located[0].location, "dagster/table_name": located[0].table} if located else {}
+    declared = project.catalog.target(view.name)
+    if declared is None:
+        return {}
+    found = Publications(project.store).at(view.name, name_of(declared, view.name))
+    if found is None or found.location is None:
+        return {}
+    return {"dagster/uri": found.location, "dagster/table_name": found.table}
 
 
 def columns_of(project: OpenProject, view: View, rows: Iterable[PartitionRow]) -> Metadata:

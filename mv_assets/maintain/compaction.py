@@ -220,19 +220,19 @@ class Compactor:
 
     def current(self, view: str, rows: StoredRows) -> tuple[list[DataFile], list[Holding]]:
         """The files with current rows of a map and no others, and the holdings that have others too."""
-        places: dict[str, list[int]] = {}
-        for at, (generation, current) in enumerate(zip(rows.generation, rows.current, strict=True)):
-            if current and generation is not None:
-                places.setdefault(generation, []).append(at)
-        whole, others = list[DataFile](), list[Holding]()
-        for generation, files in self.store.files(view, places).items():
-            there = places[generation]
-            if sum(rows.rows[at] for at in there) == sum(file.rows for file in files):
-                whole += [file for file in files if file.rows]
-            else:
-                holding = Holding(generation, files, tuple(map(rows.row, there)))
-                whole += holding.whole_files()
-                others.append(holding)
+        live: dict[str | None, int] = {}
+        for generation, current, number in zip(rows.generation, rows.current, rows.rows, strict=True):
+            if current:
+                live[generation] = live.get(generation, 0) + number
+        named = self.store.files(view, [generation for generation in live if generation is not None])
+        mixed = [name for name, files in named.items() if live[name] != sum(file.rows for file in files)]
+        unmixed = named.keys() - mixed
+        whole = [file for name, files in named.items() if name in unmixed for file in files if file.rows]
+        others = []
+        for name in mixed:
+            there = [at for at, each in enumerate(rows.generation) if each == name and rows.current[at]]
+            others.append(Holding(name, named[name], tuple(map(rows.row, there))))
+            whole += others[-1].whole_files()
         return whole, others
 
     def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:

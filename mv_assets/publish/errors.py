@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from mv_assets.errors import MvError
 from mv_assets.text import printable, without_credentials
 
-# What is said of a target by keys that hold no secret.
-_NO_SECRETS = ("name", "type", "warehouse")
+# How keys end whose values are no secret.
+_NO_SECRETS = ("name", "type", "warehouse", "region", "endpoint")
 _WORDS = ("true", "false")
 
 
@@ -73,5 +73,5 @@ def _secrets(options: Mapping[str, str]) -> Iterator[str]:
             rest, _, query = value.partition("://")[2].partition("?")
             password = rest.rpartition("@")[0].partition(":")[2]
             yield from {password, unquote(password), query} - {""}
-        elif key not in _NO_SECRETS and value.lower() not in _WORDS and value:
+        elif not key.lower().endswith(_NO_SECRETS) and value.lower() not in _WORDS and value:
             yield value

@@ -107,6 +107,21 @@ class Publisher:
             elif declared is not None:
                 publications.pass_over(name, target.name, now, declared.keep)
 
+    def left(self, name: str) -> list[Publication]:
+        """What is kept for readers of tables that the project no longer names."""
+        declared = self.catalog.target(name)
+        wanted = None if declared is None else name_of(declared, name)
+        return [each for each in Publications(self.store).of(name) if each.target != wanted]
+
+    def forget(self, name: str) -> list[Publication]:
+        """Keep nothing for those any more; the tables themselves can't be reached."""
+        left = self.left(name)
+        for each in left:
+            Publications(self.store).end(name, each.target)
+        if self.catalog.target(name) is None:
+            self._note(name, None)
+        return left
+
     def withdraw(self, name: str) -> MvError | None:
         """Take back what is published of a view, as DROP does; why that can't be done, if it can't.
 
@@ -130,7 +145,8 @@ class Publisher:
                 name,
                 publication.target,
                 "it was published there, but the project no longer declares that target, so it can't be "
-                "withdrawn and its files are kept; declare it once more, and drop the view then",
+                "withdrawn and its files are kept; declare it once more, and drop the view then, or give "
+                f"them up with `mv-assets publish {name} --forget`",
             )
         with self._opened(name) as target:
             target.withdraw()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,31 @@ class Published(ByView["PublishedView"]):
         for each in self.views:
             yield f"[bold]{each.view}[/]  {_line(each)}" if each.error is None else f"[bold]{each.view}[/]"
         yield from errors(out, self.views)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Forgotten(ByView[tuple[Publication, ...]]):
+    """Tables for whose readers nothing is kept any more."""
+
+    views: Mapping[str, tuple[Publication, ...]]
+
+    def parts(self) -> Mapping[str, tuple[Publication, ...]]:
+        return self.views
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "views": [{"name": name, "forgotten": list(map(of, left))} for name, left in self.views.items()]
+        }
+
+    def lines(self, _out: Console) -> Iterator[Line]:
+        forgotten = [(name, each) for name, left in self.views.items() for each in left]
+        if not forgotten:
+            yield "nothing is kept for tables that the project no longer names"
+        for name, each in forgotten:
+            yield (
+                f"[bold]{name}[/]  {show.plain(each.target)}: "
+                "gc deletes what only its readers need; drop the table there"
+            )
 
 
 def as_json(views: Iterable[PublishedView]) -> list[dict[str, Any]]:
@@ -87,6 +112,14 @@ def plain_line(publication: Publication, version: int) -> str:
     over = "" if publication.replaced is None else f"; it replaced what others wrote: {publication.replaced}"
     snapshot = f"version {publication.version}, snapshot {publication.snapshot}"
     return f"published as {publication.table}, {snapshot}, {lag}{over}"
+
+
+def left_line(publication: Publication) -> str:
+    """What is kept for a table that the project no longer names."""
+    return (
+        f"no longer published to {publication.target}: its files are kept for readers, until "
+        f"`mv-assets publish {publication.view} --forget` gives them up"
+    )
 
 
 def line(publication: Publication, version: int) -> str:

@@ -31,6 +31,8 @@ class ViewStatus:
     # Whether it is to be published; and where it is, with what readers see.
     publishes: bool = False
     publications: tuple[Publication, ...] = ()
+    # Tables that the project no longer names, whose files are kept for readers.
+    left: tuple[Publication, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +86,8 @@ def _lines(out: Console, each: ViewStatus, snapshot: Snapshot, now: int) -> Iter
         yield f"  [cyan]computing {count}[/] ({span}) for {duration(now - since)}"
     for known in each.publications:
         yield f"  {publication.line(known, header.version)}"
+    for known in each.left:
+        yield f"  [yellow]{show.plain(publication.left_line(known))}[/]"
     if each.publishes and not each.publications:
         yield f"  not published yet; `mv-assets publish {view.name}` does it"
     if found.fenced is None and header.definition != view.definition:
@@ -129,6 +133,7 @@ def _json(found: ViewStatus, now: int) -> dict[str, Any]:
             | {"behind": publication.behind(each, 0 if snapshot is None else snapshot.header.version)}
             for each in found.publications
         ],
+        "no_longer_published": [publication.of(each) for each in found.left],
         "buckets": [],
     }
     if snapshot is None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from pyarrow import fs
 
 from mv_assets.buckets import iso
-from mv_assets.config import Storage
 from mv_assets.publish.contents import DIGEST, MARK, VERSION
 from mv_assets.publish.errors import NotPublished
 from mv_assets.publish.target import Shown
-from mv_assets.tables.files.locations import filesystem_at
 from mv_assets.text import printable
 
 _LOG = "_delta_log"
@@ -48,8 +50,6 @@ class PublishedTable:
     storage: Mapping[str, str]
     # Whether its data files are its own.
     owns_files: bool = False
-    # How its folder is reached, where the options alone don't say it.
-    reached: Storage | None = None
     _table: DeltaTable | None = field(default=None, init=False)
     _own: Commit | None = field(default=None, init=False)
     _foreign: str | None = field(default=None, init=False)
@@ -117,9 +117,22 @@ class PublishedTable:
     def withdraw(self) -> None:
         if self.load() is None:
             return
-        found, root = filesystem_at(self.uri, self.reached)
-        place = root.rstrip("/")
-        found.delete_dir(place if self.owns_files else f"{place}/{_LOG}")
+        gone = "" if self.owns_files else _LOG
+        if self._is_local:
+            shutil.rmtree(Path(self.uri) / gone)
+        else:
+            self.folder.delete_dir(gone)
+
+    @property
+    def folder(self) -> fs.FileSystem:
+        """Its files, by the names that the log has of them, reached as the library reaches them."""
+        if self._is_local:
+            Path(self.uri).mkdir(parents=True, exist_ok=True)
+        return fs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage)))
+
+    @property
+    def _is_local(self) -> bool:
+        return "://" not in self.uri
 
     def _create(self, files: Files, schema: pa.Schema, properties: CommitProperties) -> None:
         create_table_with_add_actions(

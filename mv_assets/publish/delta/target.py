@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from mv_assets.config import DeltaTarget, Storage, buckets_table
+from mv_assets.config import DeltaTarget, buckets_table
 from mv_assets.errors import MvError
 from mv_assets.publish.contents import BUCKETS, Contents
 from mv_assets.publish.delta.statistics import statistics
@@ -25,7 +25,6 @@ from mv_assets.publish.errors import Lost, NotPublished, cause, trouble
 from mv_assets.publish.target import Shown
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
-from mv_assets.tables.files.locations import filesystem_at
 from mv_assets.tables.files.stores import for_deltalake
 
 # What the library says where somebody else made the table first.
@@ -112,13 +111,10 @@ class DeltaView:
         uri = self.warehouse.uri(name) if folder is None else Warehouse(folder).uri(name)
         # The library wants local paths plain, and takes what is in them for escaped otherwise.
         place = uri.removeprefix("file://")
-        options = {**for_deltalake(self._storage), **self.target.storage_options}
-        return PublishedTable(self.view, place, self.target.keep, options, owns_files, self._storage)
-
-    @property
-    def _storage(self) -> Storage | None:
-        """How the table's folder is reached; of one that is not the warehouse, only its options say it."""
-        return self.warehouse.storage if self.target.folder is None else None
+        # Of a folder that is not the warehouse, only its options say how it is reached.
+        storage = self.warehouse.storage if folder is None else None
+        options = {**for_deltalake(storage), **self.target.storage_options}
+        return PublishedTable(self.view, place, self.target.keep, options, owns_files)
 
     def _path(self, path: str) -> str:
         """A file of the warehouse as the log names it: relative where it lies in the table's folder."""
@@ -133,9 +129,8 @@ class DeltaView:
         written = buffer.getvalue()
         # Another publisher may write the same part meanwhile.
         name = f"{part}-{uuid.uuid4().hex}.parquet"
-        found, root = filesystem_at(self._buckets.uri, self._storage)
-        found.create_dir(root.rstrip("/"), recursive=True)
-        with found.open_output_stream(f"{root.rstrip('/')}/{name}") as out:
+        # The library's own streams take bytes, which is what they get of a buffer that was not full.
+        with self._buckets.folder.open_output_stream(name, buffer_size=written.size + 1) as out:
             out.write(written)
         return _added(name, written.size, pq.read_metadata(pa.BufferReader(written)), at)
 

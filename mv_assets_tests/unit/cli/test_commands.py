@@ -244,6 +244,7 @@ def test_status_of_a_view_that_was_never_refreshed(lake: Lake) -> None:
                 **NOTHING_WRONG,
                 "computing": [],
                 "published": [],
+                "no_longer_published": [],
                 "buckets": [],
             }
         ]
@@ -258,7 +259,7 @@ def test_status_has_exactly_the_shape_of_the_design(filled: Lake) -> None:
     assert list(view) == [
         *("name", "sql", "python", "sources", "looked_at", "refreshed_at"),
         *("version", "watermark", "waits_for", "lag_seconds", "max_staleness_seconds", "counts"),
-        *(*NOTHING_WRONG, "computing", "published", "buckets"),
+        *(*NOTHING_WRONG, "computing", "published", "no_longer_published", "buckets"),
     ]
     assert (view["name"], view["watermark"], view["max_staleness_seconds"]) == (
         "daily",

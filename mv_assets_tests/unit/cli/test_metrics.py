@@ -19,8 +19,10 @@ from prometheus_client import parser as classic
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from mv_assets.cli.commands.metrics import _address, _Scraped
+from mv_assets.config import DeltaTarget
 from mv_assets.maintain.garbage import _LOG_MS
 from mv_assets.project import Project
+from mv_assets.publish.open import name_of
 from mv_assets.reports.metrics import Metrics
 from mv_assets.reports.status import Status
 from mv_assets.state.model import Publication
@@ -162,12 +164,16 @@ def test_a_hostile_label_breaks_no_line(lake: Lake) -> None:
 
 
 def test_what_is_published_says_how_far_behind_it_is(lake: Lake) -> None:
+    lake.project["publish"] = {"format": "delta", "folder": "shown"}
+    lake.save()
+    target = name_of(DeltaTarget(folder=str(lake.root / "shown")), "daily")
     lake.day(1)
     lake.refresh()
     with lake.driver() as driver:
         version = driver.store.summary("daily").header.version
         with driver.store.write("daily") as tx:
-            tx.put_publication(Publication("daily", "t", 1, version=version - 1, table="marts.daily", at=5))
+            known = Publication("daily", target, 1, version=version - 1, table="marts.daily", at=5)
+            tx.put_publication(known)
     found = scraped(lake)
     assert of(found, "published_map_version", table="marts.daily") == version - 1
     assert of(found, "published_behind", table="marts.daily") == 1
