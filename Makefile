@@ -31,7 +31,7 @@ QUICK := $(TESTS)/unit $(TESTS)/acceptance \
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,deletes.py files.py formats.py) $(TESTS)/scenarios/test_object_stores.py
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
-.PHONY: dev quick test check check-oldest cover prove soak bench bench-peers docs java chromium clean
+.PHONY: dev quick test check check-oldest cover prove soak bench bench-peers images docs java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -88,6 +88,10 @@ bench: java $(TOOLS)
 # Other tools that keep views, each in an environment of its own below .peers: an hour.
 bench-peers: java $(TOOLS)
 	$(BIN)/python -m mv_assets_tests.benchmarks.peers
+
+# The pictures in docs/images, taken anew of the demo.
+images: java chromium $(TOOLS)
+	MV_ASSETS_ARTIFACTS=docs/images $(BIN)/pytest -n 0 -m browser $(TESTS)/e2e/test_images.py
 
 # The pages of docs/ as a site, in site/; whatever does not fit together is an error.
 docs: $(DOCS_READY)

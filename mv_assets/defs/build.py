@@ -25,7 +25,6 @@ from mv_assets.config.checks import suggestion
 from mv_assets.config.errors import Mistake
 from mv_assets.config.file import INTERVAL
 from mv_assets.defs.assets import view_asset
-from mv_assets.defs.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.base_tables import table_asset
 from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
@@ -33,6 +32,7 @@ from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
 from mv_assets.defs.names import GROUP, Naming
 from mv_assets.defs.publication import publishing_sensors
+from mv_assets.defs.tick.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
 from mv_assets.views.catalog import Catalog, prepare

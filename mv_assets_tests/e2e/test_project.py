@@ -171,6 +171,6 @@ def test_a_late_file_is_computed_again_in_both_views_and_seen_in_the_ui(
         expect(ui.metadata("reason")).to_contain_text("late.parquet")
         ui.screenshot("a bucket of a scaffolded project")
         ui.page.goto(f"{ui.address}/automation")
-        for name in ("views_watch_trips", "zones_watch_trips", "every_morning"):
+        for name in ("views_watch_trips", "zones_watch_trips", "report_busiest_zones_schedule"):
             expect(ui.page.get_by_text(name, exact=True).first).to_be_visible()
         ui.screenshot("automation of a scaffolded project")

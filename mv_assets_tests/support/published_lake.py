@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as IcebergTable
 
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
@@ -79,7 +81,11 @@ class IcebergReader(Reader):
 
     @property
     def catalog(self) -> IcebergCatalog:
-        return load_catalog(None, **self._properties)
+        catalog = load_catalog(None, **self._properties)
+        assert isinstance(catalog, SqlCatalog)
+        # Tables hold it for as long as they like, and nobody says when that is over.
+        weakref.finalize(catalog, catalog.engine.dispose)
+        return catalog
 
     def table(self, name: str = "v") -> IcebergTable:
         return self.catalog.load_table(f"marts.{name}")
