@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mv_assets.config import Draft, StateDatabase
+from mv_assets.config import Draft, StateDatabase, WarehouseFolder
 from mv_assets.defs import Deployment, definitions_of
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks.cases import b4_look
@@ -35,7 +35,7 @@ def ticking(files: int) -> Iterator[tuple[b4_look.Lake, Tick]]:
         project = lake.catalog.project.model_copy(
             update={
                 "state": StateDatabase(url=f"sqlite:///{lake.root.parent}/state.db"),
-                "warehouse": str(lake.root.parent / "w"),
+                "warehouse": WarehouseFolder(path=str(lake.root.parent / "w")),
             }
         )
         deployment = Deployment(prepare(Draft("B8", project), schemas=False), b4_look.now)
