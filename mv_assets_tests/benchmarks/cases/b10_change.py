@@ -83,15 +83,15 @@ def above() -> list[Figure]:
 def ticks() -> list[Figure]:
     """Ticks of a sensor of which Dagster knows the map; each late file makes one more run to be asked for."""
     files, samples = FILES[0], dict[str, list[float]](idle=[], late=[])
-    with b8_ticks.ticking(files) as (lake, tick):
-        tick()
+    with b8_ticks.ticking(files) as ticks:
+        ticks.tick()
         for hour in range(_ROUNDS):
-            tick()
-            samples["idle"].append(_cpu(tick))
-            late(lake.root, hour)
-            samples["late"].append(_cpu(tick))
-            b4_look.fill(lake)
-            tick()
+            ticks.tell_all()
+            ticks.tick()
+            samples["idle"].append(_cpu(ticks.tick))
+            late(ticks.lake.root, hour)
+            samples["late"].append(_cpu(ticks.tick))
+            b4_look.fill(ticks.lake)
     size = f"{files:,} files, {b4_look.BUCKETS:,} buckets"
     what = f"tick that finds a late file / tick that finds nothing, {size}"
     return [ratio("B10", what, samples, "late", "idle", _MOST)]
