@@ -86,7 +86,8 @@ def declaration(name: str = "v", base: str = "events") -> dict[str, str | int]:
     """An hourly view, as a project file has it."""
     placed = {"name": name, "base": base, "bucket": "1h", "start": "2010-01-01"}
     sql = _SQL if base == "events" else f"SELECT hour, n FROM {base}"
-    return {**placed, "sql": sql, "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
+    # No two are the same text, or one analysis would do for all.
+    return {**placed, "sql": f"{sql} /* {name} */", "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
 
 
 @contextmanager
