@@ -76,7 +76,8 @@ def no_stale_buckets(view: View, snapshot: Snapshot, now: int) -> Verdict:
 def is_overdue(snapshot: Snapshot, now: int) -> bool:
     """Whether a STALE bucket failed, or waits longer than a late file takes in a view that is well."""
     waiting = None if snapshot.look is None else snapshot.look.oldest_waiting
-    if any(health.condition(snapshot, bucket) == "failed" for bucket in health.stale(snapshot)):
+    # Only what was attempted can have failed.
+    if any(bucket in snapshot.rows for bucket in health.failures(snapshot)):
         return True
     return waiting is not None and now - waiting.since > _GRACE_MS
 

@@ -123,11 +123,9 @@ def counts(snapshot: Snapshot) -> Counter[State]:
 
 def stale(snapshot: Snapshot) -> dict[int, str]:
     """Buckets that are STALE, and why."""
-    return {
-        bucket: stale_reason(row)
-        for bucket, row in sorted(snapshot.rows.items())
-        if rules.effective_state(row, snapshot.header) is State.STALE
-    }
+    header = snapshot.header
+    found = [row for row in snapshot.rows.values() if rules.effective_state(row, header) is State.STALE]
+    return {row.bucket: stale_reason(row) for row in sorted(found, key=lambda row: row.bucket)}
 
 
 def stale_reason(row: PartitionRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +16,8 @@ PACKAGES = ("mv_assets", "sqlalchemy", "psycopg", "pyspark", "dagster")
 
 def describe() -> dict[str, str]:
     return {
+        "commit": _commit(),
+        "load at the beginning": load(),
         "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}",
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -22,6 +25,22 @@ def describe() -> dict[str, str]:
         "postgresql": str(TARGET_POSTGRES_VERSION),
         **{package: version(package) for package in PACKAGES},
     }
+
+
+def load() -> str:
+    """How busy the machine was in the last minutes."""
+    return " ".join(f"{each:.1f}" for each in os.getloadavg())
+
+
+def _commit() -> str:
+    """What was measured, and whether it is just that."""
+    told = [_git("rev-parse", "--short", "HEAD"), "and more" if _git("status", "--porcelain") else ""]
+    return " ".join(told).strip()
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -98,6 +98,41 @@ _doomed = and_(at_view(_generation), _generation.c.state == GenerationState.DOOM
 _GARBAGE = select(_generation).where(or_(COLLECTABLE, _doomed)).order_by(_generation.c.id)
 
 
+class Sums(NamedTuple):
+    """What some rows add up to: how many, their tokens, times, whose tokens, and those of VALID ones."""
+
+    rows: int = 0
+    tokens: int = 0
+    times: int = 0
+    whose: int = 0
+    valid: int = 0
+
+    @classmethod
+    def of(cls, told: Iterable[tuple[int, int, int | None, str]]) -> Sums:
+        """The sums of rows, by their buckets, tokens, times and states."""
+        rows = tokens = times = whose = valid = 0
+        for bucket, token, time, state in told:
+            rows += 1
+            tokens += token
+            times += (time or 0) % _REST
+            whose += (token % _REST) * (abs(bucket) % _REST)
+            valid += token if state == State.VALID else 0
+        return cls(rows, tokens, times, whose, valid)
+
+    def with_others(self, gone: Sums, come: Sums) -> Sums:
+        return Sums(*(one - less + more for one, less, more in zip(self, gone, come, strict=True)))
+
+
+class ReadRows(dict[int, PartitionRow]):
+    """Rows of a map as they were read, which nobody changes, and what they add up to."""
+
+    def __init__(
+        self, rows: Mapping[int, PartitionRow] | Iterable[tuple[int, PartitionRow]], sums: Sums
+    ) -> None:
+        super().__init__(rows)
+        self.sums = sums
+
+
 class MapReader:
     """What can be asked of one view inside a transaction."""
 
@@ -147,7 +182,8 @@ class MapReader:
             if before.definition == header.definition and before.version <= header.version:
                 newer = self._stored(_STORED.where(_partition.c.token > before.version), header)
                 found = rows.with_newer(newer)
-                if self._add_up(found.bucket, found.token, found.refreshed_at, found.state):
+                told = zip(found.bucket, found.token, found.refreshed_at, found.state, strict=True)
+                if Sums.of(told) == self._sums():
                     return found
         return self._stored(_STORED, header)
 
@@ -171,34 +207,15 @@ class MapReader:
         token = schema.partition.c.token
         newer = self._between(_ALL_ROWS.where(token > known.header.version), start, end)
         rows = _on(known.rows, {row.bucket: row for row in newer})
-        told = [(row.token, row.refreshed_at, row.state) for row in rows.values()]
-        tokens, times, states = zip(*told, strict=True) if told else ((), (), ())
-        return rows if self._add_up(rows.keys(), tokens, times, states, start, end) else None
+        return rows if rows.sums == self._sums(start, end) else None
 
     def rows_after(self, known: Snapshot, written: Collection[int]) -> Mapping[int, PartitionRow]:
         """The same, where nothing was written since but those buckets."""
         return _on(known.rows, self.rows(written))
 
-    def _add_up(
-        self,
-        buckets: Iterable[int],
-        tokens: Sequence[int],
-        times: Iterable[int | None],
-        states: Iterable[str],
-        start: int | None = None,
-        end: int | None = None,
-    ) -> bool:
-        """Whether these are of the rows that are there, of which each that changed was read."""
-        there = self._connection.execute(self._part(_SUMS, start, end)).one()
-        # Lists: of a map of very many buckets a generator takes half as long again.
-        whose = sum([(token % _REST) * (abs(at) % _REST) for at, token in zip(buckets, tokens, strict=True)])
-        return tuple(there) == (
-            len(tokens),
-            sum(tokens),
-            sum([(time or 0) % _REST for time in times]),
-            whose,
-            sum(token for token, state in zip(tokens, states, strict=True) if state == State.VALID),
-        )
+    def _sums(self, start: int | None = None, end: int | None = None) -> Sums:
+        """What the rows that are there add up to."""
+        return Sums(*self._connection.execute(self._part(_SUMS, start, end)).one())
 
     def run_from(self, bucket: int, length: int = 16) -> Iterator[PartitionRow]:
         """Rows from a bucket upwards, read a few at a time: most callers stop soon."""
@@ -323,10 +340,19 @@ class MapReader:
         return self._connection.execute(wanted, parameters).mappings().all()  # type: ignore[return-value]
 
 
-def _on(known: Mapping[int, PartitionRow], newer: Mapping[int, PartitionRow]) -> Mapping[int, PartitionRow]:
+def _on(known: Mapping[int, PartitionRow], newer: Mapping[int, PartitionRow]) -> ReadRows:
     """Rows in order; the known ones themselves if none is newer."""
-    rows = {**known, **newer} if newer else known
-    return rows if len(rows) == len(known) else dict(sorted(rows.items()))
+    before = known if isinstance(known, ReadRows) else ReadRows(known, Sums.of(map(_told, known.values())))
+    if not newer:
+        return before
+    gone = (before[bucket] for bucket in newer if bucket in before)
+    sums = before.sums.with_others(Sums.of(map(_told, gone)), Sums.of(map(_told, newer.values())))
+    rows = {**before, **newer}
+    return ReadRows(rows if len(rows) == len(before) else sorted(rows.items()), sums)
+
+
+def _told(row: PartitionRow) -> tuple[int, int, int | None, str]:
+    return row.bucket, row.token, row.refreshed_at, row.state
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:

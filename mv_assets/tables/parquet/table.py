@@ -123,7 +123,8 @@ class _Look:
         unset = array("q", bytes(8 * len(walk.names)))
         self._table = table
         self._unusable = {name: Broken(name, why) for name, why in walk.unusable.items()}
-        self._left = {name: at for at, name in enumerate(walk.names)}
+        # Places of the files that are yet to be filled in.
+        self._left: dict[str, int] = {}
         self._ranges: dict[str, tuple[int, int] | None] = {}
         self._nowhere: set[int] = set()
         self._gone: set[int] = set()
@@ -149,6 +150,7 @@ class _Look:
         place = self._table.place
         known = None if place is None else kept(place, self._listing.at)
         if known is None or self._unusable:
+            self._left = {name: at for at, name in enumerate(self._listing.names)}
             return
         self._carried = Carried.into(self._listing, known)
         self._left = dict(self._carried.left)

@@ -7,6 +7,7 @@ give the same on every run.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from mv_assets.spark_sql.parse import SQLGLOT_ERRORS, Reading, read
 from mv_assets.spark_sql.resolve import Resolver, output_names
 from mv_assets.spark_sql.scope import Source
 from mv_assets.spark_sql.text import one_line, short
+from mv_assets.tables.recent import Recent
 from mv_assets.views.admission.base_rows import BaseRows, parts_of
 from mv_assets.views.admission.clauses import refused_clauses, refused_literals, refused_parameters
 from mv_assets.views.admission.decomposition import UNREADABLE, Decomposition, no_such_output
@@ -71,6 +73,10 @@ class ViewSql:
     reads_all: ClassVar[bool] = False
 
 
+# By a hash of all that an analysis depends on; so many at most, some 20 kB each.
+ANALYSED: Recent[tuple[ViewSql | None, list[Mistake]]] = Recent(2_000)
+
+
 def analyse(
     sql: str,
     *,
@@ -84,15 +90,34 @@ def analyse(
 ) -> tuple[ViewSql | None, list[Mistake]]:
     """What the SQL gives; None where there is a mistake, with every mistake that was found.
 
-    `functions` are the names of those that the project declares.
+    `functions` are the names of those that the project declares. A process that loads a project again, as
+    it was edited, takes what it knows of SQL that is the same on sources that are.
     """
     sources = Sources(base, tuple(further), tuple(dimensions))
+    declared = frozenset(name.lower() for name in functions)
+    asked = repr((sql, sources, time_column, buckets, scope, sorted(declared)))
+    key = hashlib.blake2b(asked.encode(), digest_size=16).digest()
+    found = ANALYSED.get(key)
+    if found is None:
+        found = _analysed(sql, sources, time_column, buckets, scope, declared)
+        ANALYSED.put(key, found, 1)
+    view, mistakes = found
+    return view, [*mistakes]
+
+
+def _analysed(
+    sql: str,
+    sources: Sources,
+    time_column: str,
+    buckets: Buckets,
+    scope: Scope,
+    declared: frozenset[str],
+) -> tuple[ViewSql | None, list[Mistake]]:
     reading = read(sql)
     view, mistakes = None, []
     if isinstance(reading, Mistake):
         mistakes = [reading]
     else:
-        declared = frozenset(name.lower() for name in functions)
         try:
             analysis = Analysis(reading, sources, time_column, buckets, declared)
             view, mistakes = analysis.by_bucket() if scope == "bucket" else analysis.by_table()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from mv_assets.observe.observation import Observation, Unchanged
 from mv_assets.plan import planner
+from mv_assets.state.manager import PartitionManager
 from mv_assets_tests.benchmarks.cases import b4_look, b8_ticks
 from mv_assets_tests.benchmarks.figure import Figure, ratio
 from mv_assets_tests.benchmarks.own_process import alone, peak_mb
@@ -27,6 +28,7 @@ _MOST_MB = 400.0
 def run() -> Iterator[Figure]:
     for files in FILES:
         yield from alone(partial(looks, files))
+    yield from alone(above)
     yield from alone(ticks)
 
 
@@ -62,18 +64,34 @@ def whole(folder: Path, size: str) -> list[Figure]:
     ]
 
 
+def above() -> list[Figure]:
+    """A round that finds one bucket of a view computed again, for the view on top of it."""
+    files, samples = FILES[0], dict[str, list[float]](idle=[], late=[])
+    with b4_look.lake_of(files, above=["up"]) as lake:
+        manager = PartitionManager(lake.store, clock=b4_look.now)
+        for hour in range(_ROUNDS):
+            samples["idle"].append(_cpu(lake.rounds))
+            late(lake.root, hour)
+            b4_look.commit(manager, lake.round())
+            samples["late"].append(_cpu(partial(_looked, lake, 1, "up")))
+            b4_look.fill(lake)
+    what = "look at a view and one on it that finds a bucket of the former computed again, plan / idle look"
+    size = f"{files:,} files, {b4_look.BUCKETS:,} buckets of each"
+    return [ratio("B10", f"{what}, {size}", samples, "late", "idle", _MOST)]
+
+
 def ticks() -> list[Figure]:
     """Ticks of a sensor of which Dagster knows the map; each late file makes one more run to be asked for."""
     files, samples = FILES[0], dict[str, list[float]](idle=[], late=[])
-    with b8_ticks.ticking(files) as (lake, tick):
-        tick()
+    with b8_ticks.ticking(files) as ticks:
+        ticks.tick()
         for hour in range(_ROUNDS):
-            tick()
-            samples["idle"].append(_cpu(tick))
-            late(lake.root, hour)
-            samples["late"].append(_cpu(tick))
-            b4_look.fill(lake)
-            tick()
+            ticks.tell_all()
+            ticks.tick()
+            samples["idle"].append(_cpu(ticks.tick))
+            late(ticks.lake.root, hour)
+            samples["late"].append(_cpu(ticks.tick))
+            b4_look.fill(ticks.lake)
     size = f"{files:,} files, {b4_look.BUCKETS:,} buckets"
     what = f"tick that finds a late file / tick that finds nothing, {size}"
     return [ratio("B10", what, samples, "late", "idle", _MOST)]
@@ -84,8 +102,8 @@ def late(root: Path, hour: int) -> None:
     pq.write_table(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}), root / f"late-{hour}.parquet")
 
 
-def _looked(lake: b4_look.Lake, works: int = 0) -> None:
-    observed = lake.round()
+def _looked(lake: b4_look.Lake, works: int = 0, name: str = "v") -> None:
+    observed = lake.rounds()[name]
     if works:
         assert isinstance(observed, Observation)
         assert [len(work.buckets) for work in planner.plan(observed).work] == [works]

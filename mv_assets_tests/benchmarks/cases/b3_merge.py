@@ -42,7 +42,7 @@ def run() -> Sequence[Figure]:
         again()()
         assert merged == _rows(made)
     what = f"a late file, 1% of a month that has all line items, SF {SF}"
-    return [ratio("B3", f"{what} / recomputing that month", samples, "late", "recomputed", 0.3)]
+    return [ratio("B3", f"{what} / recomputing that month", samples, "late", "recomputed", 0.1)]
 
 
 @contextmanager

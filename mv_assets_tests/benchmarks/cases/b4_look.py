@@ -82,21 +82,30 @@ def now() -> int:
     return time.time_ns() // 1_000_000 + 10 * HOUR
 
 
-def declaration(name: str = "v") -> dict[str, str | int]:
+def declaration(name: str = "v", base: str = "events") -> dict[str, str | int]:
     """An hourly view, as a project file has it."""
-    placed = {"name": name, "base": "events", "bucket": "1h", "start": "2010-01-01"}
-    return {**placed, "sql": _SQL, "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
+    placed = {"name": name, "base": base, "bucket": "1h", "start": "2010-01-01"}
+    sql = _SQL if base == "events" else f"SELECT hour, n FROM {base}"
+    # No two are the same text, or one analysis would do for all.
+    return {**placed, "sql": f"{sql} /* {name} */", "time_column": "hour", "max_buckets_per_run": AT_A_TIME}
 
 
 @contextmanager
 def lake_of(
-    files: int, names: Sequence[str] = ("v",), state: str | None = None, buckets: int = BUCKETS
+    files: int,
+    names: Sequence[str] = ("v",),
+    state: str | None = None,
+    buckets: int = BUCKETS,
+    above: Sequence[str] = (),
 ) -> Iterator[Lake]:
-    """Files in hours, each in one; as many hours as there are files, or `buckets`."""
+    """Files in hours, each in one; as many hours as there are files, or `buckets`.
+
+    The views `above` are on the first of the others.
+    """
     folder = Path(tempfile.mkdtemp())
     try:
         write(folder / "events", files)
-        lake = opened(folder, names, state)
+        lake = opened(folder, names, state, above)
         _know(lake, lake.catalog.view(names[0]).declared.start or 0, buckets)
         fill(lake)
         yield lake
@@ -105,11 +114,14 @@ def lake_of(
         shutil.rmtree(folder)
 
 
-def opened(folder: Path, names: Sequence[str] = ("v",), state: str | None = None) -> Lake:
+def opened(
+    folder: Path, names: Sequence[str] = ("v",), state: str | None = None, above: Sequence[str] = ()
+) -> Lake:
     """What is in a lake's folder, for this process."""
     root = folder / "events"
     declared = ParquetTable(name="events", path=str(root), time_column="at")
-    views = tuple(MaterializedView.model_validate(declaration(name)) for name in names)
+    all_views = [*map(declaration, names), *(declaration(name, names[0]) for name in above)]
+    views = tuple(map(MaterializedView.model_validate, all_views))
     catalog = prepare(Draft("B4", DeclaredProject(tables=(declared,), views=views)), schemas=False)
     store = Store(state or f"sqlite:///{folder}/state.db")
     table = open_table(declared, store.database, now)
@@ -146,11 +158,11 @@ def _know(lake: Lake, start: int, buckets: int) -> None:
 def fill(lake: Lake) -> None:
     """Commit all buckets, and look until nothing is left to see."""
     manager = PartitionManager(lake.store, clock=now)
-    while sum(_commit(manager, observed) for observed in lake.rounds().values()):
+    while sum(commit(manager, observed) for observed in lake.rounds().values()):
         pass
 
 
-def _commit(manager: PartitionManager, observed: Observed) -> bool:
+def commit(manager: PartitionManager, observed: Observed) -> bool:
     if isinstance(observed, Unchanged):
         return False
     observation = observed

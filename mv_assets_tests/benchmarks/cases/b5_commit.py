@@ -11,7 +11,7 @@ from mv_assets_tests.benchmarks.filled_view import FilledView
 
 SMALL, LARGE = 100, 100_000
 WARM_UP, ROUNDS = 20, 300
-BETWEEN_SIZES, OVER_BARE = 1.2, 3.0
+BETWEEN_SIZES, OVER_BARE = 1.1, 2.5
 
 Databases = Callable[[list[str]], AbstractContextManager[list[str]]]
 KINDS: dict[str, Databases] = {"SQLite": databases.sqlite, "PostgreSQL": databases.postgresql}

@@ -16,13 +16,14 @@ from rich.table import Table
 from mv_assets_tests.benchmarks import machine
 from mv_assets_tests.benchmarks.by_command import MvAssets
 from mv_assets_tests.benchmarks.line_items import SF, line_items
-from mv_assets_tests.benchmarks.peers import dbt, late_file, pipelines, sqlmesh
+from mv_assets_tests.benchmarks.peers import dbt, late_file, lookback, pipelines, sqlmesh
 from mv_assets_tests.benchmarks.peers.environment import PEERS, REQUIREMENTS
 from mv_assets_tests.benchmarks.peers.late_file import Late
 from mv_assets_tests.benchmarks.trace import Base, Keeper, Outcome, play
 
 _KEEPERS: Mapping[str, tuple[Callable[[Path, Path], Keeper], str]] = {
     "mv_assets": (MvAssets, "nobody"),
+    "by hand, 30 days": (lookback.Lookback, lookback.NEEDS),
     "SQLMesh": (sqlmesh.SqlMesh, sqlmesh.NEEDS),
     "dbt": (dbt.Dbt, dbt.NEEDS),
     "pipelines": (pipelines.Pipelines, pipelines.NEEDS),
