@@ -253,6 +253,15 @@ class IcebergTarget(_Target):
     namespace: Text
     """Where in the catalog the tables are: a view is the table NAMESPACE.VIEW."""
 
+    @field_validator("namespace")
+    @classmethod
+    def _names_no_folder(cls, namespace: str) -> str:
+        """Metadata of the tables is in a folder of that name."""
+        for part in namespace.split("."):
+            if not part.strip() or not part.isprintable() or not {"/", "\\"}.isdisjoint(part):
+                raise ValueError(f"{namespace!r} is no namespace; write NAME, or NAME.NAME, without slashes")
+        return namespace
+
 
 class DeltaTarget(_Target):
     """A folder in which views appear as Delta tables."""

@@ -29,6 +29,7 @@ from mv_assets.publish.publisher import PublishedView, Publisher
 from mv_assets.state import rules
 from mv_assets.state.model import BUCKET, Publication
 from mv_assets.state.publications import Publications
+from mv_assets.state.store import Store
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 
 KEEP = 86_400_000
@@ -76,8 +77,9 @@ class Reader(ABC):
 
 
 class IcebergReader(Reader):
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], namespace: str = "marts") -> None:
         self._properties = dict(properties)
+        self._namespace = namespace
 
     @property
     def catalog(self) -> IcebergCatalog:
@@ -88,7 +90,7 @@ class IcebergReader(Reader):
         return catalog
 
     def table(self, name: str = "v") -> IcebergTable:
-        return self.catalog.load_table(f"marts.{name}")
+        return self.catalog.load_table(f"{self._namespace}.{name}")
 
     def rows(self, name: str = "v", snapshot: str | None = None) -> pa.Table:
         return self.table(name).scan(snapshot_id=None if snapshot is None else int(snapshot)).to_arrow()
@@ -109,7 +111,7 @@ class IcebergReader(Reader):
         return [task.file.file_path.removeprefix("file://") for task in tasks]
 
     def exists(self, name: str = "v") -> bool:
-        return self.catalog.table_exists(f"marts.{name}")
+        return self.catalog.table_exists(f"{self._namespace}.{name}")
 
     def scribble(self, name: str = "v") -> None:
         table = self.table(name)
@@ -143,6 +145,21 @@ class DeltaReader(Reader):
         write_deltalake(self.table(name), self.rows(name).slice(0, 1), mode="append")
 
 
+def current_rows(store: Store, warehouse: Path, name: str) -> pa.Table:
+    """The rows of a view's current definition, by its map, read without whom it was published by."""
+    snapshot, tables = store.snapshot(name), []
+    named: dict[str, list[int]] = {}
+    for bucket, row in snapshot.rows.items():
+        if row.generation is not None and rules.has_current_data(row, snapshot.header):
+            named.setdefault(row.generation, []).append(bucket)
+    for generation, files in store.files(name, named).items():
+        for file in files:
+            rows = pq.read_table(warehouse / file.path)
+            kept = pc.is_in(rows[BUCKET], pa.array(named[generation], pa.int64()))
+            tables.append(rows.filter(kept).drop_columns([BUCKET]))
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
 @dataclass
 class PublishedLake(DuckDbLake):
     """A lake without Spark whose views are published after every step that is taken through it."""
@@ -164,7 +181,7 @@ class PublishedLake(DuckDbLake):
     @property
     def reader(self) -> Reader:
         if isinstance(self.target, IcebergTarget):
-            return IcebergReader(self.target.catalog)
+            return IcebergReader(self.target.catalog, self.target.namespace)
         return DeltaReader(self.folder / "warehouse")
 
     @property
@@ -188,18 +205,7 @@ class PublishedLake(DuckDbLake):
         return next(iter(Publications(self.store).of(name)), None)
 
     def current(self, name: str = "v") -> pa.Table:
-        """The rows of a view's current definition, by its map, read without whom it was published by."""
-        snapshot, tables = self.store.snapshot(name), []
-        named: dict[str, list[int]] = {}
-        for bucket, row in snapshot.rows.items():
-            if row.generation is not None and rules.has_current_data(row, snapshot.header):
-                named.setdefault(row.generation, []).append(bucket)
-        for generation, files in self.store.files(name, named).items():
-            for file in files:
-                rows = pq.read_table(self.folder / "warehouse" / file.path)
-                kept = pc.is_in(rows[BUCKET], pa.array(named[generation], pa.int64()))
-                tables.append(rows.filter(kept).drop_columns([BUCKET]))
-        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+        return current_rows(self.store, self.folder / "warehouse", name)
 
     def check_published(self, name: str = "v") -> Rows:
         """What strangers read is what the map says at the version that they are told."""

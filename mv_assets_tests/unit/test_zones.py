@@ -25,6 +25,9 @@ ZONES = [
     "Asia/Kolkata",
     "Pacific/Apia",
     "Europe/London",
+    "Africa/Casablanca",
+    "Asia/Beirut",
+    "Pacific/Kwajalein",
 ]
 WIDTHS = ["1d", "1w", "1mo"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +40,10 @@ _CHANGES = [
     datetime(2024, 4, 6, 15, tzinfo=UTC),
     datetime(2011, 12, 30, 10, tzinfo=UTC),
     datetime(2011, 4, 2, 14, tzinfo=UTC),
+    datetime(2024, 3, 10, 2, tzinfo=UTC),
+    datetime(2024, 4, 14, 2, tzinfo=UTC),
+    datetime(2024, 3, 30, 22, tzinfo=UTC),
+    datetime(1993, 8, 20, 12, tzinfo=UTC),
     datetime(2024, 7, 15, tzinfo=UTC),
 ]
 

@@ -10,21 +10,47 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mv_assets.config import MaterializedView, Spark
+from mv_assets.config import IcebergTarget, MaterializedView, Spark
 from mv_assets.demo import Demo
 from mv_assets.demo.feeder import advance, write_zones
 from mv_assets.errors import MvError
 from mv_assets.observe.maps import ImaginedMaps
 from mv_assets.observe.watch import Watch
 from mv_assets.plan import planner
+from mv_assets.publish.publisher import Publisher
 from mv_assets.spark.session import Engine
 from mv_assets.state.model import DataFile, Snapshot
 from mv_assets.state.store import Store
 from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import load
+from mv_assets_tests.support.published_lake import IcebergReader
 from mv_assets_tests.support.spark_lake import SparkLake
 
 DAYS = 4
+# Of each six hours what came in the day before; of each day two days of a view below, beside a third.
+_WINDOWS = """
+  - name: day_before
+    base: {table: trips, from: 1d}
+    scope: bucket
+    sql: |
+      SELECT :bucket_start AS at, count(*) AS trips, sum(passengers) AS passengers
+      FROM trips WHERE pickup_at < :bucket_start
+    time_column: at
+    bucket: 6h
+    start: START
+
+  - name: two_days
+    base: {table: trips_hourly, from: 1d}
+    with: [{table: trips_daily, wait: false}]
+    scope: bucket
+    sql: |
+      WITH whole AS (SELECT sum(trips) AS trips FROM trips_daily)
+      SELECT :bucket_start AS day, h.borough, sum(h.trips) AS trips, max(whole.trips) AS of_all
+      FROM trips_hourly h CROSS JOIN whole GROUP BY h.borough
+    time_column: day
+    bucket: 1d
+    start: START
+"""
 _HERE = {"state: sqlite:///../state.db": "state: {state}", "master: local[*]": "master: local[2]"}
 
 
@@ -40,7 +66,7 @@ def build(demo: Demo, state: str, days: int = DAYS) -> None:
     for old, new in _HERE.items():
         assert old in text
         text = text.replace(old, new.format(state=state))
-    demo.project.write_text(text)
+    demo.project.write_text(f"{text.rstrip()}\n{_WINDOWS.replace('START', f'{start:%Y-%m-%d}')}")
 
 
 @contextmanager
@@ -71,7 +97,16 @@ class City(SparkLake):
     def at_rest(self) -> bool:
         """Whether a look would find nothing to do, and nothing waits."""
         plans = [planner.plan(self.dry(name)) for name in self.catalog.views]
-        return not any(plan.work or plan.failing or plan.waiting for plan in plans)
+        if any(plan.work or plan.failing or plan.waiting for plan in plans):
+            return False
+        return not Publisher(self.catalog, self.store, self.manager, self.warehouse).behind()
+
+    @property
+    def reader(self) -> IcebergReader:
+        """Somebody who knows the catalog alone."""
+        target = self.project.publish
+        assert isinstance(target, IcebergTarget)
+        return IcebergReader(target.catalog, target.namespace)
 
     def as_looked_at(self) -> City:
         """The same with the maps that a look now would leave: what files have changed under is STALE."""

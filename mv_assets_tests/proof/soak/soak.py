@@ -46,6 +46,8 @@ class Soak:
     kills: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     restarts: int = 0
+    # The versions that a reader of the published tables has seen last.
+    published: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -142,6 +144,7 @@ class Soak:
         with self.workload.still, city(self.demo) as lake:
             try:
                 found = verdict.wrong(lake, complete=False)
+                found += verdict.unlike_published(lake, self.published, complete=False)
             except MvError as error:
                 self._note(f"not checked: {error}")
                 return
@@ -172,7 +175,7 @@ class Soak:
         if not self.until(lambda: self._ticked(since), "a tick", 90):
             found.append("the sensor does not tick")
         with city(self.demo) as lake:
-            return found + verdict.violations(lake, self.dagster)
+            return found + verdict.violations(lake, self.dagster, self.published)
 
     def _at_rest(self) -> bool:
         if self.dagster.unfinished() or self.dagster.backfills_ahead():

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from mv_assets.maintain.garbage import Garbage
+from mv_assets.publish.contents import VERSION
 from mv_assets.state import rules
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import State
+from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.proof.soak.city import City
+from mv_assets_tests.support.published_lake import current_rows, rows_of
 
 _ALL = 10_000_000
 
@@ -25,9 +28,28 @@ def wrong(lake: City, *, complete: bool) -> list[str]:
     return []
 
 
-def violations(lake: City, dagster: Dagster) -> list[str]:
+def unlike_published(lake: City, seen: dict[str, int], *, complete: bool) -> Iterator[str]:
+    """What a reader of the published tables finds: other rows than the map names, or an earlier version."""
+    for view in lake.store.views():
+        if not lake.reader.exists(view):
+            if complete:
+                yield f"{view} is not published"
+            continue
+        before = lake.store.snapshot(view).header.version
+        version, rows = int(lake.reader.summary(view)[VERSION]), rows_of(lake.reader.rows(view))
+        if version < seen.get(view, 0):
+            yield f"{view}: version {version} is published, and {seen[view]} was before"
+        seen[view] = version
+        # While others commit, only the map of that very version tells what it should be.
+        named = rows_of(current_rows(lake.store, lake.root, view))
+        still = lake.store.snapshot(view).header.version == before
+        if still and (complete or version == before) and rows != named:
+            yield f"{view}: {len(rows)} rows are published as version {version}, and others are in the map"
+
+
+def violations(lake: City, dagster: Dagster, seen: dict[str, int]) -> list[str]:
     """All that is wrong at rest."""
-    found = wrong(lake, complete=True)
+    found = [*wrong(lake, complete=True), *unlike_published(lake, seen, complete=True)]
     for view in lake.catalog.views:
         found += [f"{view}: {each}" for each in _of_map(lake, view)]
         found += [f"{view}: {each}" for each in _of_files(lake, view)]
@@ -75,9 +97,11 @@ def _of_files(lake: City, view: str) -> Iterator[str]:
                 yield f"{file.path} of generation {generation} is not there as it was committed"
     if unknown := _folders(lake, view) - registered:
         yield f"nobody knows of {sorted(unknown)}"
-    # As if all heartbeats and leases had run out.
+    # As if all heartbeats and leases had run out, and nobody read what was published.
     with lake.store.write(view) as tx:
         tx.end_leases(2**62)
+    for publication in Publications(lake.store).of(view):
+        Publications(lake.store).end(view, publication.target)
     registry, leases = Registry(lake.store, lifetime_ms=0), Leases(lake.store)
     for error in (
         Garbage(lake.store, lake.manager, lake.warehouse, registry=registry, leases=leases).gc(view).errors

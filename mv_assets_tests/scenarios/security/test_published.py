@@ -146,3 +146,27 @@ def check_replaced(made: Lake, caplog: pytest.LogCaptureFixture) -> None:
     for said in (found.publication.replaced, *(record.getMessage() for record in caplog.records)):
         assert said.isprintable(), repr(said)
     made.check_published()
+
+
+@pytest.mark.parametrize("namespace", ["../x", "a/b", "a\\b", "a..b", ".a", " ", "a\x1b[2J", "a\nb"])
+def test_a_namespace_is_no_way_out_of_a_folder(namespace: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        IcebergTarget(catalog={"type": "sql"}, namespace=namespace)
+    assert refused.value.errors()[0]["msg"].isprintable()
+
+
+@pytest.mark.parametrize("namespace", ["it's", 'say "x"', "ü", "; DROP TABLE iceberg_tables; --"])
+def test_odd_namespaces_are_names(tmp_path: Path, namespace: str) -> None:
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    target = IcebergTarget(catalog=catalog, namespace=namespace)
+    with clocked_lakes(tmp_path, f"sqlite:///{tmp_path}/state.db", Lake, declared=target) as make:
+        made = make()
+        made.days(0, 1)
+        made.run()
+        made.published()
+        made.check_published()
+        made.overwrite(0)
+        made.published()
+        made.check_published()
+        assert made.publisher.withdraw("v") is None
+        assert not made.reader.exists()
