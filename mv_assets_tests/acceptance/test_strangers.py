@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,20 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 
+from mv_assets.buckets import DAY, HOUR
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.publish.errors import NotPublished
 from mv_assets.state.errors import LeaseExpired
 from mv_assets.state.store import Store
 from mv_assets_tests.support.lake import day, view
-from mv_assets_tests.support.published_lake import IcebergReader, PublishedLake, PublishedLakes, rows_of
-from mv_assets_tests.support.warehouse_lake import GRACE
+from mv_assets_tests.support.published_lake import (
+    DeltaReader,
+    IcebergReader,
+    PublishedLake,
+    PublishedLakes,
+    rows_of,
+)
+from mv_assets_tests.support.warehouse_lake import GRACE, clocked_lakes
 
 
 def renamed(table: Table) -> None:
@@ -122,6 +129,31 @@ def test_140_a_peer_s_new_columns_are_not_taken_back(iceberg_lake: PublishedLake
     made.wrap = Late
     made.publish(look=True)
     assert reader.rows().column_names == ["hour", "total"]
+    made.check_published()
+
+
+@pytest.fixture
+def delta_lake(tmp_path: Path) -> Iterator[PublishedLakes]:
+    state = f"sqlite:///{tmp_path}/state.db"
+    with clocked_lakes(tmp_path, state, PublishedLake, format="delta") as make:
+        yield make
+
+
+def test_a_delta_table_that_is_tidied_up_is_as_it_was(delta_lake: PublishedLakes) -> None:
+    made = delta_lake(keep=1)
+    # Long ago: what is no longer shown is old enough for the library.
+    made.clock.now -= 100 * DAY
+    made.days(0, 1, 2)
+    made.run()
+    for number in range(45):
+        made.manager.force(made.catalog.view("v").declaration, [0], f"it looks odd, {number}")
+        made.later(2 * HOUR)
+        made.published()
+    reader = made.reader
+    assert isinstance(reader, DeltaReader)
+    operations = [each["operation"] for each in reader.table("v__buckets").history()]
+    assert "VACUUM END" in operations
+    assert "RESTORE" not in operations
     made.check_published()
 
 
