@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,27 @@ def test_another_project_s_table_is_not_published_over(
     made.published()
     made.check_published()
     store.close()
+
+
+def test_a_table_that_is_reached_by_another_address_is_still_ours(
+    iceberg_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    made, _ = filled(iceberg_lake)
+    moved = tmp_path / "moved.db"
+    shutil.copy(f"{made.folder}/catalog.db", moved)
+    catalog = {"type": "sql", "uri": f"sqlite:///{moved}"}
+
+    class Moved(PublishedLake):
+        @property
+        def target(self) -> Target:
+            return IcebergTarget(catalog=catalog, namespace="marts")
+
+    after = Moved(made.folder, made.store, [view()], clock=made.clock)
+    after.published()
+    made.overwrite(1)
+    after.published()
+    after.check_published()
+    assert len(after.publisher.left("v")) == 1
 
 
 def test_a_publisher_that_slept_longer_than_its_lease_shows_nothing(published_lake: PublishedLakes) -> None:
