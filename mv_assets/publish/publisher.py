@@ -285,10 +285,10 @@ class Publisher:
         )
 
     def _check_owner(self, name: str, target: Target, mark: str, recorded: Publication | None) -> None:
-        if recorded is None or recorded.mark != mark:
-            # A peer may have published it first meanwhile.
-            recorded = Publications(self.store).at(name, target.name)
-        if recorded is None or recorded.mark != mark:
+        if recorded is not None and recorded.mark == mark:
+            return
+        # A peer may have published it first meanwhile, or we did under another address.
+        if mark not in {each.mark for each in Publications(self.store).of(name)}:
             raise NotPublished(
                 name,
                 target.table,

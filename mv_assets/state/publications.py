@@ -88,8 +88,11 @@ class Publications:
                 raise LeaseExpired(view)
             if found is not None and found.oldest <= version:
                 return found
-            mine = Publication(view, target, version, mark=uuid.uuid4().hex)
-            kept = mine if found is None else replace(found, oldest=version)
+            # One mark for all targets: the same table may be reached by another address from now on.
+            marks = (each.mark for each in tx.publications() if each.mark is not None)
+            mark = next(marks, None) or uuid.uuid4().hex
+            kept = Publication(view, target, version, mark=mark) if found is None else found
+            kept = replace(kept, oldest=version)
             tx.put_publication(kept)
             return kept
 

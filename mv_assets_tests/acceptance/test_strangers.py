@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,20 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 
+from mv_assets.buckets import DAY, HOUR
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.publish.errors import NotPublished
 from mv_assets.state.errors import LeaseExpired
 from mv_assets.state.store import Store
 from mv_assets_tests.support.lake import day, view
-from mv_assets_tests.support.published_lake import IcebergReader, PublishedLake, PublishedLakes, rows_of
-from mv_assets_tests.support.warehouse_lake import GRACE
+from mv_assets_tests.support.published_lake import (
+    DeltaReader,
+    IcebergReader,
+    PublishedLake,
+    PublishedLakes,
+    rows_of,
+)
+from mv_assets_tests.support.warehouse_lake import GRACE, clocked_lakes
 
 
 def renamed(table: Table) -> None:
@@ -125,6 +133,31 @@ def test_140_a_peer_s_new_columns_are_not_taken_back(iceberg_lake: PublishedLake
     made.check_published()
 
 
+@pytest.fixture
+def delta_lake(tmp_path: Path) -> Iterator[PublishedLakes]:
+    state = f"sqlite:///{tmp_path}/state.db"
+    with clocked_lakes(tmp_path, state, PublishedLake, format="delta") as make:
+        yield make
+
+
+def test_a_delta_table_that_is_tidied_up_is_as_it_was(delta_lake: PublishedLakes) -> None:
+    made = delta_lake(keep=1)
+    # Long ago: what is no longer shown is old enough for the library.
+    made.clock.now -= 100 * DAY
+    made.days(0, 1, 2)
+    made.run()
+    for number in range(45):
+        made.manager.force(made.catalog.view("v").declaration, [0], f"it looks odd, {number}")
+        made.later(2 * HOUR)
+        made.published()
+    reader = made.reader
+    assert isinstance(reader, DeltaReader)
+    operations = [each["operation"] for each in reader.table("v__buckets").history()]
+    assert "VACUUM END" in operations
+    assert "RESTORE" not in operations
+    made.check_published()
+
+
 def test_another_project_s_table_is_not_published_over(
     published_lake: PublishedLakes, tmp_path: Path
 ) -> None:
@@ -159,6 +192,27 @@ def test_another_project_s_table_is_not_published_over(
     made.published()
     made.check_published()
     store.close()
+
+
+def test_a_table_that_is_reached_by_another_address_is_still_ours(
+    iceberg_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    made, _ = filled(iceberg_lake)
+    moved = tmp_path / "moved.db"
+    shutil.copy(f"{made.folder}/catalog.db", moved)
+    catalog = {"type": "sql", "uri": f"sqlite:///{moved}"}
+
+    class Moved(PublishedLake):
+        @property
+        def target(self) -> Target:
+            return IcebergTarget(catalog=catalog, namespace="marts")
+
+    after = Moved(made.folder, made.store, [view()], clock=made.clock)
+    after.published()
+    made.overwrite(1)
+    after.published()
+    after.check_published()
+    assert len(after.publisher.left("v")) == 1
 
 
 def test_a_publisher_that_slept_longer_than_its_lease_shows_nothing(published_lake: PublishedLakes) -> None:

@@ -28,6 +28,7 @@ _FOR_EVER = "interval 3650 days"
 _NO_RETRIES = 0
 _FEW_COMMITS = 20
 _HOUR = 3_600_000
+_TIDYING = ("VACUUM START", "VACUUM END")
 
 Commit = dict[str, Any]
 
@@ -179,9 +180,10 @@ class PublishedTable:
 
 
 def _newest(table: DeltaTable) -> tuple[Commit, Commit | None]:
-    """The newest commit, and the newest of ours."""
+    """The newest commit that may have changed what is shown, and the newest of ours."""
     for most in (_FEW_COMMITS, None):
-        commits = table.history(most)
+        # To tidy up, as we do too, changes nothing.
+        commits = [each for each in table.history(most) if each.get("operation") not in _TIDYING]
         own = next((commit for commit in commits if VERSION in commit), None)
         if own is not None:
             break
