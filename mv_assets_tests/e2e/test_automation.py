@@ -17,9 +17,10 @@ from mv_assets_tests.e2e.wait import state_of_affairs, wait_until
 pytestmark = pytest.mark.slow
 
 _CODE = """
+import dagster as dg
 import mv_assets
 
-defs = mv_assets.build_definitions(
+views = mv_assets.build_definitions(
     tables=[mv_assets.ParquetTable(name="orders", path={orders!r}, time_column="at", settle="1s")],
     views=[
         mv_assets.MaterializedView(
@@ -36,6 +37,8 @@ defs = mv_assets.build_definitions(
     interval_seconds=2,
     automation_condition=True,
 )
+# A process a run and not a step.
+defs = dg.Definitions.merge(views, dg.Definitions(executor=dg.in_process_executor))
 """
 
 

@@ -14,6 +14,7 @@ from mv_assets import ParquetTable, build_definitions
 from mv_assets.config import MaterializedView
 from mv_assets.config.errors import ProjectError
 from mv_assets.defs.intent import Expected, expected_of
+from mv_assets.defs.names import WORK_TAG
 from mv_assets_tests.support.lake import through, view
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 from mv_assets_tests.unit.defs.in_process import InProcessDagster, in_process_dagster
@@ -134,6 +135,18 @@ def test_nor_is_what_a_backfill_has_not_come_to(automated: Make) -> None:
     canceled = backfill.with_status(BulkActionStatus.CANCELED)  # type: ignore[no-untyped-call]
     made.instance.update_backfill(canceled)
     assert asked(made) == {"v": DAYS}
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+def test_a_backfill_hears_of_buckets_that_were_valid_before_it_came(
+    automated: Make, *, backfill: bool
+) -> None:
+    """It waits for each of its partitions; another run of a machine's that came too late says nothing."""
+    made = automated()
+    made.lake.run()
+    tags = {WORK_TAG: "automation condition"} | ({"dagster/backfill": "b"} if backfill else {})
+    assert made.materialize("v", DAYS[0], DAYS[3], tags=tags).success
+    assert sorted(made.materialized("v")) == (DAYS if backfill else [])
 
 
 def test_what_was_asked_for_in_vain_is_asked_for_later_and_later(automated: Make) -> None:

@@ -319,9 +319,10 @@ def test_a_run_of_a_code_server_that_somebody_else_has_started_is_that_servers(p
             location_name=place.module,
             loadable_target_origin=where,
             force_port=True,
+            wait_on_exit=True,
         ) as server,
         WorkspaceProcessContext(
-            place.instance, GrpcServerTarget("localhost", server.server_port, None, place.module)
+            place.instance, GrpcServerTarget("localhost", server.port, None, place.module)
         ) as workspace,
     ):
         ours, place.workspace = place.workspace, workspace
