@@ -132,6 +132,12 @@ class ReadRows(dict[int, PartitionRow]):
         super().__init__(rows)
         self.sums = sums
 
+    @classmethod
+    def of(cls, rows: Iterable[PartitionRow]) -> ReadRows:
+        """All these rows, in order."""
+        found = {row.bucket: row for row in rows}
+        return cls(found, Sums.of(map(_told, found.values())))
+
 
 class MapReader:
     """What can be asked of one view inside a transaction."""
@@ -342,7 +348,7 @@ class MapReader:
 
 def _on(known: Mapping[int, PartitionRow], newer: Mapping[int, PartitionRow]) -> ReadRows:
     """Rows in order; the known ones themselves if none is newer."""
-    before = known if isinstance(known, ReadRows) else ReadRows(known, Sums.of(map(_told, known.values())))
+    before = known if isinstance(known, ReadRows) else ReadRows.of(known.values())
     if not newer:
         return before
     gone = (before[bucket] for bucket in newer if bucket in before)

@@ -15,7 +15,7 @@ from mv_assets.state.errors import UnknownView
 from mv_assets.state.model import DataFile, Event, Header, MapSummary, Segment, Snapshot, StoredRows
 from mv_assets.state.store import codec, schema
 from mv_assets.state.store.database import Database
-from mv_assets.state.store.map_reader import MapReader, chunks
+from mv_assets.state.store.map_reader import MapReader, ReadRows, chunks
 from mv_assets.state.store.map_writer import MapWriter
 from mv_assets.state.store.retry import CRITICAL, Retry
 
@@ -141,7 +141,7 @@ class Store:
             elif known is not None and known.header.version <= header.version:
                 rows = reader.rows_since(known, start, end)
             if rows is None:
-                rows = {row.bucket: row for row in reader.rows_between(start, end)}
+                rows = ReadRows.of(reader.rows_between(start, end))
             return Snapshot(header, rows, reader.attempts(), reader.look(), reader.troubles())
 
         return self._ask(view, question)

@@ -25,12 +25,13 @@ _MOST_S = 30.0
 
 @dataclass(slots=True)
 class Ticks:
-    """The ticks of a sensor, and what it remembers; Dagster is told what its daemon would tell."""
+    """The ticks of a sensor, and what it remembers; `tell_all` is what its daemon does."""
 
     lake: b4_look.Lake
     instance: dg.DagsterInstance
     repository: dg.RepositoryDefinition
     cursor: str | None = None
+    events: Sequence[dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation] = ()
 
     def tick(self) -> int:
         """One more: how many runs it asked for."""
@@ -40,12 +41,16 @@ class Ticks:
         )
         found = sensor.evaluate_tick(context)
         self.cursor = found.cursor
-        for event in found.asset_events:
-            self.instance.report_runless_asset_event(event)
+        self.events = found.asset_events
         return len(found.run_requests or ())
 
     def tell_all(self) -> None:
-        """Have it believe that Dagster was told of the whole map, as it is after some hundred ticks."""
+        """Tell Dagster what the last tick said, and have it believe that it was told of the whole map.
+
+        That is so after some hundred ticks.
+        """
+        for event in self.events:
+            self.instance.report_runless_asset_event(event)
         memory, version = Memory.of(self.cursor), self.lake.store.summary("v").header.version
         memory.reported["v"] = end_of(version)
         self.cursor = memory.model_dump_json(by_alias=True)

@@ -15,6 +15,7 @@ import pytest
 
 from mv_assets.config import MaterializedView
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
+from mv_assets.observe.maps import LISTED
 from mv_assets.observe.observation import Observation, Unchanged
 from mv_assets.observe.remembered import REMEMBERED
 from mv_assets.plan import planner
@@ -55,14 +56,10 @@ KINDS: dict[str, list[MaterializedView]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def begin() -> None:
-    nothing_remembered()
-
-
 def nothing_remembered() -> None:
     REMEMBERED.clear()
     KEPT.clear()
+    LISTED.clear()
 
 
 @pytest.fixture
@@ -128,11 +125,12 @@ class Happenings:
 
     def _elsewhere(self, step: Callable[[], object] | None = None) -> None:
         """Another process has looked and computed: nothing of that is remembered here."""
-        mine, listed = REMEMBERED._kept.copy(), KEPT._kept.copy()
+        mine, walked, listed = (each._kept.copy() for each in (REMEMBERED, KEPT, LISTED))
         nothing_remembered()
         (step or self.lake.refresh)()
         REMEMBERED._kept.update(mine)
-        KEPT._kept.update(listed)
+        KEPT._kept.update(walked)
+        LISTED._kept.update(listed)
 
     def _damaged(self) -> None:
         """And mended a look later: while a file is broken nothing is remembered."""
