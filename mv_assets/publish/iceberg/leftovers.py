@@ -30,8 +30,14 @@ def remove(table: Table, gone: Sequence[Known], kept: Sequence[Known], *, data_f
             live = _data_files(table, [m for each in _near(gone, kept) for m in _manifests(table, each)])
             paths += sorted(_data_files(table, manifests.values()) - live)
         for path in [*paths, *manifests]:
-            with suppress(Exception):
-                table.io.delete(path)
+            # Others may have written into the table that files belong to it which do not.
+            if _is_inside(table, path):
+                with suppress(Exception):
+                    table.io.delete(path)
+
+
+def _is_inside(table: Table, path: str) -> bool:
+    return path.startswith(f"{table.location().rstrip('/')}/") and ".." not in path.split("/")
 
 
 def _near(gone: Sequence[Known], kept: Sequence[Known]) -> list[Known]:
@@ -53,9 +59,8 @@ def _manifests(table: Table, known: Known) -> list[ManifestFile]:
 
 
 def _data_files(table: Table, manifests: Iterable[ManifestFile]) -> set[str]:
-    place = f"{table.location().rstrip('/')}/"
     found = set[str]()
     for manifest in manifests:
         with suppress(OSError):
             found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return {path for path in found if path.startswith(place)}
+    return found

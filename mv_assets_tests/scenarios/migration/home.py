@@ -73,7 +73,8 @@ def _write_warehouse(folder: Path, url: str) -> None:
         for view in catalog.views.values():
             sql = sqlglot.transpile(view.select.bare, "spark", "duckdb")[0]
             connection.execute(f"CREATE VIEW {view.name} AS {sql}")
-            rows = connection.sql(f"SELECT * FROM {view.name}").to_arrow_table()
+            rows = connection.sql(f"SELECT * {_as_in_spark(connection, view.name)} FROM {view.name}")
+            rows = rows.to_arrow_table()
             times = rows[view.declared.time_column].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
             starts = pa.array([view.buckets.floor(each) for each in times.to_pylist()], pa.int64())
             rows = rows.append_column(BUCKET, starts)
@@ -93,3 +94,10 @@ def _write_warehouse(folder: Path, url: str) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 pq.write_table(rows.filter(pc.is_in(starts, pa.array(buckets[generation]))), place)
     engine.dispose()
+
+
+def _as_in_spark(connection: duckdb.DuckDBPyConnection, view: str) -> str:
+    """Its sums of whole numbers are no wider than those."""
+    described = connection.sql(f"DESCRIBE {view}").fetchall()
+    sums = [f"CAST({name} AS BIGINT) AS {name}" for name, kind, *_ in described if kind == "HUGEINT"]
+    return f"REPLACE ({', '.join(sums)})" if sums else ""

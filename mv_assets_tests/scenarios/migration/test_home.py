@@ -102,7 +102,7 @@ def test_only_that_is_computed(file: Path, engine: Engine) -> None:
     publish = {"catalog": {"type": "sql", "uri": f"sqlite:///{file.parent}/catalog.db"}, "namespace": "marts"}
     file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "publish": publish}))
     with engine.session() as spark, Project.open(file, spark=spark) as project:
-        done = {each["name"]: each["buckets"] for each in project.refresh().as_json()["views"]}
+        done = {each["name"]: each["outcomes"] for each in project.refresh().as_json()["views"]}
         assert {name: [bucket["bucket"] for bucket in buckets] for name, buckets in done.items()} == {
             "hourly": [],
             "by_name": [],

@@ -13,8 +13,11 @@ from pydantic import ValidationError
 
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.publish.contents import DIGEST, VERSION
+from mv_assets.publish.iceberg.leftovers import remove
+from mv_assets.publish.iceberg.snapshots import Known
 from mv_assets.publish.open import name_of
 from mv_assets_tests.scenarios.security.test_secrets import SECRETS
+from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.published_lake import PublishedLake
 from mv_assets_tests.support.warehouse_lake import clocked_lakes
 from mv_assets_tests.unit.state.faults import dump
@@ -170,3 +173,22 @@ def test_odd_namespaces_are_names(tmp_path: Path, namespace: str) -> None:
         made.check_published()
         assert made.publisher.withdraw("v") is None
         assert not made.reader.exists()
+
+
+@pytest.mark.parametrize("way", ["another table", "a way out"])
+def test_files_that_somebody_names_in_a_table_are_not_deleted_with_its_snapshots(
+    tmp_path: Path, way: str
+) -> None:
+    with clocked_lakes(tmp_path, f"sqlite:///{tmp_path}/state.db", Lake) as make:
+        made = make(view("v"), view("w"))
+        made.days(0, 1)
+        made.run()
+        made.published("v")
+        made.published("w")
+        table, other = (made.reader.table(name) for name in ("v", "w"))  # type: ignore[attr-defined]
+        snapshot, expected = other.current_snapshot(), made.reader.rows("w")
+        if way == "a way out":
+            place = snapshot.manifest_list.replace(other.location(), f"{table.location()}/../w")
+            snapshot = snapshot.model_copy(update={"manifest_list": place})
+        remove(table, [Known(snapshot, None, 0, own=False)], [], data_files=True)
+        assert made.reader.rows("w").equals(expected)
