@@ -55,9 +55,9 @@ class Select:
         ]
         self._add(texts, "WHERE", self.where)
         if self.grouped and (self.keys or self.hidden):
-            texts[0] += (
-                f" GROUP BY {rolled.format(', '.join(map(self._spark, self.keys))) or self._group(aliases)}"
-            )
+            # In parentheses: sqlglot reads no comparison in a CUBE without.
+            keys = rolled.format(", ".join(f"({self._spark(key)})" for key in self.keys))
+            texts[0] += f" GROUP BY {keys or self._group(aliases)}"
             grouped = [self.called.duck(each.duck) for each in (*self.keys, *self.hidden)]
             texts[1] += f" GROUP BY {', '.join(grouped)}"
         self._add(texts, "HAVING", self.having)
