@@ -174,8 +174,9 @@ class SparkLake(Lake):
         return " UNION ALL ".join(parts)
 
     def _time_of(self, table: str) -> str:
-        declared = self.catalog.views.get(table)
-        return "at" if declared is None else declared.declared.time_column
+        if table in self.catalog.views:
+            return self.catalog.view(table).declared.time_column
+        return self.catalog.tables[table].time_column or ""
 
     def _valid(self, view: View) -> set[int]:
         """Buckets that agree with the files; frozen ones and those of another definition need not."""
