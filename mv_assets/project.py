@@ -544,7 +544,7 @@ class Project:
         return Forgotten({name: tuple(self._publisher.forget(name)) for name in asked})
 
     def _status(self, store: Store | None, view: View, now: int) -> ViewStatus:
-        from mv_assets.publish.open import name_of
+        from mv_assets.publish.names import name_of
         from mv_assets.reports.status import ViewStatus
 
         target = self.catalog.target(view.name)

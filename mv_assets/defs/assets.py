@@ -20,7 +20,7 @@ from mv_assets.defs.names import BACKFILL_TAG, POOL
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.publication import publish_after
 from mv_assets.defs.signs_of_life import SignsOfLife
-from mv_assets.publish.open import table_of
+from mv_assets.publish.names import table_of
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome

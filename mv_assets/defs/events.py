@@ -14,7 +14,7 @@ from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
 from mv_assets.observe.difference import Difference
-from mv_assets.publish.open import name_of
+from mv_assets.publish.names import name_of
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
 from mv_assets.state import health

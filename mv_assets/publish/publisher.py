@@ -11,7 +11,8 @@ from mv_assets.errors import MvError
 from mv_assets.maintain.compaction import Compactor, Holding
 from mv_assets.publish.contents import Contents, contents
 from mv_assets.publish.errors import Lost, NotPublished, StillCopying
-from mv_assets.publish.open import name_of, open_target
+from mv_assets.publish.names import name_of
+from mv_assets.publish.open import open_target
 from mv_assets.publish.target import Shown, Target, is_newer
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.errors import Fenced, UnknownView

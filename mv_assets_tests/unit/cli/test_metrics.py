@@ -22,7 +22,7 @@ from mv_assets.cli.commands.metrics import _address, _Scraped
 from mv_assets.config import DeltaTarget
 from mv_assets.maintain.garbage import _LOG_MS
 from mv_assets.project import Project
-from mv_assets.publish.open import name_of
+from mv_assets.publish.names import name_of
 from mv_assets.reports.metrics import Metrics
 from mv_assets.reports.status import Status
 from mv_assets.state.model import Publication

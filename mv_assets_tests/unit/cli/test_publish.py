@@ -8,7 +8,7 @@ import pytest
 
 from mv_assets.config import DeltaTarget
 from mv_assets.errors import MvError
-from mv_assets.publish.open import name_of
+from mv_assets.publish.names import name_of
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Doing, Publication
 from mv_assets.state.publications import Publications

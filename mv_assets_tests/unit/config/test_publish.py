@@ -9,7 +9,7 @@ import pytest
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.config import DeclaredProject, DeltaTarget, IcebergTarget, read
 from mv_assets.config.errors import ProjectError
-from mv_assets.publish.open import name_of
+from mv_assets.publish.names import name_of
 
 REST = """\
 tables:
