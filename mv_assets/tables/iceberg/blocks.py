@@ -269,7 +269,7 @@ class Assembly:
         listing.ends += block.ends
         listing.sizes += block.sizes
         listing.identities += block.identities
-        listing.changed.extend(self.committed.get(snapshot, 0) for snapshot in block.snapshots)
+        listing.changed += self._changed(block.snapshots)
         listing.nulls |= block.nulls
         self.texts |= block.texts
         self.elsewhere |= block.elsewhere
@@ -277,6 +277,12 @@ class Assembly:
             self._delete(block, first)
         for entry in block.others:
             self._other(entry, (block.spec, entry.partition))
+
+    def _changed(self, snapshots: array[int]) -> array[int]:
+        """When each of some snapshots was committed; mostly all are the same one."""
+        if len({*snapshots}) == 1:
+            return array("q", [self.committed.get(snapshots[0], 0)]) * len(snapshots)
+        return array("q", (self.committed.get(snapshot, 0) for snapshot in snapshots))
 
     def _delete(self, block: Block, first: int) -> None:
         """Say of each file what is deleted of it."""

@@ -56,7 +56,7 @@ def _samples(project: Path) -> Samples:
 
 def _memory(buckets: int) -> list[Figure]:
     """The most that a command takes of a view with very many buckets."""
-    with b4_look.lake_of(_FILES, buckets=buckets) as lake:
+    with b4_look.lake_of(buckets) as lake:
         return alone(partial(_status, _project(lake), buckets))
 
 
