@@ -25,6 +25,7 @@ from mv_assets.query.route.schema_cache import SchemaCache
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
+from mv_assets.spark_sql.text import short
 from mv_assets.views.view import View
 
 _OFF = "views are switched off"
@@ -120,26 +121,32 @@ class Planner:
     def _in_parts(self, statement: Statement, served: Served) -> Planned:
         """Each SELECT inside, as far as views answer it, put in its place: all of them see one listing."""
         known = [*self._catalog.tables, *self._catalog.views]
-        considered = dict(served.considered)
-        answered = list(self._answered(inner_selects(statement, known), considered))
+        considered, left = dict(served.considered), list[str]()
+        answered = list(self._answered(inner_selects(statement, known), considered, left))
         if not answered:
             return self._by_name(statement, replace(served, considered=considered))
         frames = {self._relations.name(planned.frame): planned.frame for _, planned in answered}
         text = replaced_by(statement, zip([inner for inner, _ in answered], frames, strict=True))
-        rest = self._by_name(statement_of(text, [*known, *frames]), Served(considered=considered), frames)
+        said = Served(reason="; ".join(dict.fromkeys(left)) or None, considered=considered)
+        rest = self._by_name(statement_of(text, [*known, *frames]), said, frames)
         return Planned(rest.frame, together([*(planned.served for _, planned in answered), rest.served]))
 
     def _answered(
-        self, selects: Iterable[Inner], considered: dict[str, str | None]
+        self, selects: Iterable[Inner], considered: dict[str, str | None], left: list[str]
     ) -> Iterator[tuple[Inner, Planned]]:
-        """Those that views answer; why views do not answer others is noted."""
+        """Those that views answer; why they do not answer others is noted, and which are left to the base."""
         for inner in selects:
             found = None if inner.statement is None else self._by_views(inner.statement, alone=False)
             if isinstance(found, Planned):
                 yield inner, found
-            else:
-                considered.update({} if found is None else found.considered)
-                yield from self._answered(inner.inside, considered)
+                continue
+            if inner.statement is not None and found is not None:
+                considered.update(found.considered)
+                if not inner.inside and any(map(self._cache.candidates, inner.statement.names)):
+                    whys = (f"{name}: {why}" for name, why in found.considered.items() if why)
+                    why = next(whys, found.reason)
+                    left.append(f"no view answers {short(inner.statement.text)}: {why}")
+            yield from self._answered(inner.inside, considered, left)
 
     def _asked(self, statement: Statement) -> tuple[Request, dict[str, Source]]:
         first = self._first(statement)

@@ -57,12 +57,13 @@ def together(parts: Sequence[Served]) -> Served:
             each.view, each.buckets + other.buckets, each.rows + other.rows, each.bytes + other.bytes
         )
     considered = {name: why for part in parts for name, why in part.considered.items()}
+    reasons = dict.fromkeys(part.reason for part in parts if part.files_from_base and part.reason)
     return Served(
         tuple(views.values()),
         sum(part.buckets_from_base for part in parts),
         sum(part.files_from_base for part in parts),
         sum(part.bytes_from_base for part in parts),
-        next((part.reason for part in parts if part.files_from_base and part.reason), None),
+        "; ".join(filter(None, reasons)) or None,
         considered | dict.fromkeys(views),
     )
 

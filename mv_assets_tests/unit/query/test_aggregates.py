@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from mv_assets_tests.support.lake import day, view
+from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.queried_lake import TYPES, QueriedLake, QueriedLakes, some
 
 pytestmark = pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_spread_that_doubles_can_not_tell_is_the_bases(queried_lake: QueriedLa
     )
     made = queried_lake(view(sql=sql))
     for number in range(2):
-        times = [day(number, hour) for hour in range(6)]
+        times = some(number, 6)["at"]
         far, close = [1_000_000_000 + at % 2 for at in range(6)], [at % 2 for at in range(6)]
         made.put(f"far-{number}.parquet", at=times, x=far, zone=[1] * 6)
         made.put(f"close-{number}.parquet", at=times, x=close, zone=[2] * 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mv_assets.query.execute.answer import Question
 from mv_assets.query.match.inner import Inner, inner_selects, replaced_by
 from mv_assets.query.match.statement import statement_of
 from mv_assets_tests.support.lake import view
@@ -116,3 +117,18 @@ def test_of_selects_inside_it_is_said_why_a_view_does_not_answer(queried_lake: Q
     assert "add x to its keys (GROUP BY)" in made.why_not(f"WITH a AS ({xs}) SELECT max(n) AS n FROM a")
     both = f"SELECT count(*) AS n FROM ({xs}) AS a, (SELECT zone FROM events GROUP BY zone) AS b"
     assert made.right(both).served.views
+
+
+def test_which_select_is_left_to_the_base_is_said_though_a_view_answers_another(
+    queried_lake: QueriedLakes,
+) -> None:
+    made = queried_lake(filled=2)
+    zones = "SELECT zone, count(*) AS n FROM events GROUP BY zone"
+    answer = made.right(f"SELECT a.zone, b.x FROM ({zones}) AS a JOIN (SELECT x FROM events) AS b ON n = x")
+    assert [each.buckets for each in answer.served.views] == [2]
+    why = str(answer.served.reason)
+    assert why.startswith("no view answers SELECT x FROM events: ")
+    asked = f"WITH a AS ({zones}), b AS (SELECT x, count(*) AS n FROM events GROUP BY x) SELECT a.n FROM a, b"
+    said = made.answers.explain(Question(asked)).reason
+    assert "no view answers SELECT x, count(*) AS n" in str(said)
+    assert "add x to its keys (GROUP BY)" in str(said)
