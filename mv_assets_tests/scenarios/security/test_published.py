@@ -15,7 +15,7 @@ from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.publish.contents import DIGEST, VERSION
 from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.snapshots import Known
-from mv_assets.publish.open import name_of
+from mv_assets.publish.names import name_of
 from mv_assets_tests.scenarios.security.test_secrets import SECRETS
 from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.published_lake import PublishedLake
