@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from mv_assets.config.storage import Storage
@@ -226,49 +225,6 @@ def test_an_iceberg_table_on_s3_is_followed_by_its_catalog(
     lake.open()
     table.append(rows(1, x=3))
     lake.refresh(base)
-
-
-def test_a_view_on_s3_is_published_to_s3_and_read_there(
-    server: ObjectStore, tmp_path: Path, spark: Any
-) -> None:
-    lake = Lake(server, tmp_path, spark)
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
-    house = Storage.model_validate(lake.declared["warehouse"]["storage"])
-
-    def by_iceberg() -> pa.Table:
-        with load_catalog(None, **catalog, **for_pyiceberg(house)) as opened:
-            return opened.load_table("marts.v").scan().to_arrow()
-
-    def by_delta() -> pa.Table:
-        table = DeltaTable(f"s3://{lake.house}/wh/v", storage_options=for_deltalake(house))
-        return pa.table(table.to_pyarrow_table())
-
-    for day in (1, 2, 3):
-        lake.put(f"{day}.parquet", day)
-    for target, read in (
-        ({"catalog": catalog, "namespace": "marts"}, by_iceberg),
-        ({"format": "delta"}, by_delta),
-    ):
-        lake.declared["publish"] = target
-        lake.open()
-        lake.refresh(lake.objects)
-        assert not lake.project.publish().is_wrong
-        for x in (7, 8):
-            lake.put("late.parquet", 2, x=x)
-            lake.refresh(lake.objects)
-            stored = lake.project.query("SELECT * FROM v", freshness="stored").frame.toArrow()
-            assert plain(read()) == plain(stored)
-        with server.refusing(503, "SlowDown", "_iceberg|_delta_log"):
-            lake.put("late.parquet", 2, x=9)
-            refreshed = lake.project.refresh()
-            assert "s3cr3t" not in str(refreshed)
-            assert [each.error is None for each in refreshed.published] == [False]
-        lake.check(lake.objects())
-        assert not lake.project.publish().is_wrong
-        stored = lake.project.query("SELECT * FROM v", freshness="stored").frame.toArrow()
-        assert plain(read()) == plain(stored)
-    assert not lake.project.drop("v").is_wrong or True
-    assert not [name for name in server.names(lake.house, "wh/") if "_delta_log" in name]
 
 
 def test_a_store_that_fails_for_a_while_marks_nothing_and_loses_nothing(

@@ -98,3 +98,15 @@ def test_dropping_a_view_withdraws_its_tables(dagster: Make) -> None:
     assert not reader.exists()
     assert Publications(made.lake.store).of("v") == []
     assert load_catalog(None, **reader._properties).list_tables("marts") == []
+
+
+def test_gc_notices_what_somebody_else_wrote(dagster: Make) -> None:
+    made = dagster()
+    reader = publishing(made)
+    made.settle()
+    reader.scribble()
+    assert rows_of(reader.rows()) != rows_of(stored(made))
+    assert made.job("collect_garbage").success
+    assert rows_of(reader.rows()) == rows_of(stored(made))
+    [known] = Publications(made.lake.store).of("v")
+    assert "somebody else's" in str(known.replaced)
