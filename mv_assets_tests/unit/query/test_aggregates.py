@@ -69,7 +69,6 @@ def test_grouping_sets_of_keys_are_made_of_the_parts(days: Days) -> None:
         "SELECT zone + 1 AS z, sum(zone) AS s, max(zone) AS m FROM events GROUP BY CUBE (zone + 1)",
         "SELECT zone, count(DISTINCT zone) AS d, count(zone) AS c FROM events GROUP BY ROLLUP (zone)",
         "SELECT date_trunc('day', at) AS d, zone, count(*) AS n FROM events GROUP BY CUBE (1, zone)",
-        "SELECT zone AS z, count(*) AS n FROM events GROUP BY ROLLUP (zone) HAVING grouping(zone) = 1",
         "SELECT zone, count(*) AS n FROM events GROUP BY ROLLUP (zone) ORDER BY grouping(zone), zone",
         "SELECT DISTINCT count(*) > 3 AS n FROM events GROUP BY CUBE (zone, name)",
         "SELECT grouping_id(zone, name) AS g FROM events GROUP BY ROLLUP (zone, name) HAVING count(*) > 1",
@@ -192,10 +191,10 @@ def test_a_spread_that_doubles_can_not_tell_is_the_bases(queried_lake: QueriedLa
     made = queried_lake(view(sql=sql))
     for number in range(2):
         times = some(number, 6)["at"]
-        far, close = [1_000_000_000 + at % 2 for at in range(6)], [at % 2 for at in range(6)]
+        far, close = [100_000_000 + at % 2 for at in range(6)], [at % 2 for at in range(6)]
         made.put(f"far-{number}.parquet", at=times, x=far, zone=[1] * 6)
         made.put(f"close-{number}.parquet", at=times, x=close, zone=[2] * 6)
-        made.put(f"same-{number}.parquet", at=times, x=[1_000_000_007] * 6, zone=[3] * 6)
+        made.put(f"same-{number}.parquet", at=times, x=[100_000_007] * 6, zone=[3] * 6)
     made.lake.converge()
     for zone, served in ((1, None), (2, "v: 2 + 0"), (3, "v: 2 + 0")):
         made.like_base(f"SELECT stddev(x) AS s, var_pop(x) AS v FROM events WHERE zone = {zone}", served)

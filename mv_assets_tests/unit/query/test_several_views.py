@@ -57,7 +57,7 @@ def test_days_hours_and_ragged_ends_make_one_answer(several: QueriedLake, asked:
         "SELECT a.zone, b.zone AS other, n, s FROM ({0}) AS a FULL JOIN ({1}) AS b ON a.zone = b.zone + 1",
         "WITH a AS ({0}), b AS ({1}) SELECT a.* FROM a LEFT ANTI JOIN b ON a.zone = b.zone",
         "WITH a AS ({0}), b AS ({1}) SELECT zone, sum(n) OVER (ORDER BY zone) FROM a JOIN b USING (zone)",
-        "WITH a AS ({0}), b AS ({1}) SELECT count(*) AS c, sum(n * s) AS t FROM a, b, a AS again",
+        "WITH a AS ({0}), b AS ({1}) SELECT count(*) AS c, sum(a.n * b.s) AS t FROM a, b, a AS again",
     ],
 )
 def test_two_answers_are_joined_at_one_listing(several: QueriedLake, joined: str) -> None:

@@ -20,7 +20,7 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 # A decimal has no more digits.
 _MOST_DIGITS = 38
 _EXACT_IN_DOUBLE = 1 << 53
-_INT = 1 << 31
+_INT, _LONG = 1 << 31, 1 << 63
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # A BIGINT as a decimal.
@@ -94,6 +94,9 @@ def _value(kind: str | None, constant: exp.Expr) -> Any:
         # Both sides become doubles: what they become is compared.
         rounded = number == int(number) and abs(number) > _EXACT_IN_DOUBLE
         return None if rounded else float(number)
+    if kind in _WHOLE and not -_LONG <= number <= _LONG - 1:
+        # Beyond all BIGINTs, Spark takes a comparison for true or false, of a NULL too.
+        return None
     return number if _is_exact(kind, [number]) else None
 
 
