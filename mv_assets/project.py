@@ -9,40 +9,32 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from mv_assets.clock import clock
 from mv_assets.config import read
-from mv_assets.errors import MvError, ProjectClosed, Refused, StateError
+from mv_assets.errors import MvError, Refused, StateError
+from mv_assets.parts import Clock, Parts
 from mv_assets.progress import NO_PROGRESS, Progress
 from mv_assets.state import health
-from mv_assets.state.errors import NoState, NotInForce, UnknownView
-from mv_assets.state.manager import PartitionManager
-from mv_assets.state.model import Doing, Segment, Snapshot
+from mv_assets.state.errors import NotInForce, UnknownView
+from mv_assets.state.model import Doing, Snapshot
 from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.shared_clock import SharedClock
-from mv_assets.state.store import Store, open_state
+from mv_assets.state.store import Store
 from mv_assets.views.catalog import Catalog, prepare
-from mv_assets.views.errors import NotDeclared
 from mv_assets.views.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mv_assets.config import Spark
-    from mv_assets.maintain.garbage import Garbage
-    from mv_assets.observe.difference import Difference
-    from mv_assets.observe.observation import Observation
-    from mv_assets.observe.watch import ImaginedWatch
-    from mv_assets.publish.publisher import PublishedView, Publisher
-    from mv_assets.query.execute.answer import Answer, Answers
+    from mv_assets.publish.publisher import PublishedView
+    from mv_assets.query.execute.answer import Answer
     from mv_assets.query.execute.served import Served
     from mv_assets.reports.advice import Advised
     from mv_assets.reports.audit import Audited
@@ -54,10 +46,8 @@ if TYPE_CHECKING:
     from mv_assets.reports.status import Status, ViewStatus
     from mv_assets.reports.upkeep import Adopted, Dropped, GarbageCollected, Marked
     from mv_assets.run.opened import OpenProject
-    from mv_assets.spark.session import Engine, Start
+    from mv_assets.spark.session import Start
 
-_MOST_EVENTS = 10
-Clock = Callable[[], int]
 # One bucket, or the first and the last of a range, by their keys; None for the whole view.
 Keys = str | tuple[str, str] | None
 
@@ -95,21 +85,10 @@ class Project:
             shared: makes the clock of the maps.
 
         """
-        self._load = catalog
-        self._who = who
-        self._start = start
-        self._own = own
+        self._parts = Parts(
+            catalog, who=who, start=start, own=own, progress=progress, machine=machine, shared=shared
+        )
         self.progress = progress
-        self._machine = machine
-        self._shared = shared
-        self._closed = False
-        # Queries may be asked from several threads, and the first of them opens.
-        self._opening = RLock()
-        self._catalog: Catalog | None = None
-        self._store: Store | None = None
-        self._engine: Engine | None = None
-        self._opened: OpenProject | None = None
-        self._kept_answers: Answers | None = None
 
     @classmethod
     def open(
@@ -148,7 +127,7 @@ class Project:
             progress=progress,
         )
         # Mistakes are said at once, not by the first command.
-        project._catalog = project._load(schemas=False)
+        _ = project.catalog
         return project
 
     @classmethod
@@ -182,25 +161,26 @@ class Project:
 
     def close(self) -> None:
         """Close what was opened, and stop Spark if it was started here. It can't be used after that."""
-        self._closed = True
-        try:
-            if self._engine is not None:
-                self._engine.stop() if self._start is None else self._engine.close()
-        finally:
-            self.close_state()
+        self._parts.close()
 
     def close_state(self) -> None:
         """Close the connections to the state that nobody uses; a query that is under way keeps its own."""
-        if self._store is not None:
-            self._store.close()
+        self._parts.close_state()
 
     @property
     def catalog(self) -> Catalog:
         """The tables as declared, and the views."""
-        self._refuse_closed()
-        if self._catalog is None:
-            self._catalog = self._load(schemas=False)
-        return self._catalog
+        return self._parts.catalog
+
+    @property
+    def store(self) -> Store:
+        """The state database, made if need be."""
+        return self._parts.store
+
+    @property
+    def opened(self) -> OpenProject:
+        """The project's tables, state, warehouse and Spark, for work that is done step by step."""
+        return self._parts.opened
 
     @property
     def views(self) -> list[str]:
@@ -220,7 +200,7 @@ class Project:
         places = {f"table {table.name}": (table.path, table.storage) for table in declared.tables}
         places["the warehouse"] = (declared.warehouse.path, declared.warehouse.storage)
         if any(is_store(path) for path, _ in places.values()):
-            with self._spark(self.catalog).session() as spark:
+            with self._parts.spark(self.catalog).session() as spark:
                 for what, (path, storage) in places.items():
                     see_reached(spark, what, path, storage)
 
@@ -229,8 +209,7 @@ class Project:
         from mv_assets.reports.status import Status
 
         asked = [self.catalog.view(name) for name in _names(views) or self.catalog.views]
-        store = self._existing_store()
-        now = (self._machine if store is None else self._shared(store))()
+        store, now = self._parts.existing_store, self._parts.now()
         return Status(tuple(self._status(store, view, now) for view in asked), now)
 
     def metrics(self, *views: str) -> Metrics:
@@ -239,7 +218,7 @@ class Project:
 
         asked = [self.catalog.view(name).name for name in _names(views) or self.catalog.views]
         try:
-            status, store = self.status(*asked), self._existing_store()
+            status, store = self.status(*asked), self._parts.existing_store
             counters = {name: {} if store is None else store.counters(name) for name in asked}
         except StateError as error:
             return Metrics(None, error=error)
@@ -247,7 +226,7 @@ class Project:
 
     def coverage(self, *views: str) -> dict[str, int]:
         """Where each view begins, as a look would find it now; nothing is written."""
-        watch = self._imagining(self.catalog)
+        watch = self._parts.imagining(self.catalog)
         observed = watch.round(_names(views))
         return {
             name: watch.map_of(name).header.start
@@ -260,9 +239,9 @@ class Project:
         from mv_assets.plan.downstream import following
         from mv_assets.reports.plan import Plans, ViewPlan
 
-        catalog = self._checked(views)
+        catalog = self._parts.checked(_names(views))
         asked = [catalog.view(name).name for name in views or catalog.views]
-        watch = self._imagining(catalog)
+        watch = self._parts.imagining(catalog)
         observed = watch.round(asked, whole=True)
         follows = following(catalog, watch, observed)
         made = {
@@ -274,45 +253,12 @@ class Project:
 
     def explain(self, view: str, bucket: str) -> Explanation:
         """Why a bucket is what it is: its files then and now, its last events and errors."""
-        from mv_assets.observe.difference import difference
-        from mv_assets.observe.observation import Observation
-        from mv_assets.plan import planner
-        from mv_assets.reports.explanation import Explanation
+        from mv_assets.reports.explanation import explained
 
-        catalog = self._checked([view])
+        catalog = self._parts.checked([view])
         start = catalog.view(view).buckets.parse(bucket)
-        looked_at = self._imagining(catalog).round([view], whole=True)
-        observed = looked_at.pop(view)
-        if isinstance(observed, MvError):
-            raise observed
-        if not isinstance(observed, Observation):
-            raise AssertionError("a whole look looks at everything")  # noqa: TRY004 - none of the caller's
-        store = self._existing_store()
-        known = store if store is not None and view in store.views() else None
-        recorded = () if known is None else known.recorded(view, [start]).get(start, ())
-        followed = observed.view_inputs.follow(observed.buckets, {start: recorded}).get(start)
-        there = recorded if followed is None else followed.segments
-        changes = [] if known is None else known.events(view, start, 1, only_changes=True)
-        return Explanation(
-            observed.view,
-            observed.snapshot,
-            start,
-            recorded,
-            difference(recorded, there),
-            _change(observed, start, there),
-            () if known is None else tuple(known.events(view, start, _MOST_EVENTS)),
-            changes[0].at if changes else None,
-            planner.plan(observed),
-            planner.not_due(observed, start),
-            "segment" if looked_at else "file",
-            observed.wrong,
-            tuple(
-                line
-                for each in looked_at.values()
-                if not isinstance(each, MvError)
-                for line in each.wrong.sentences(each.view.name, each.view.buckets)
-            ),
-        )
+        observed = self._parts.imagining(catalog).round([view], whole=True)
+        return explained(self._parts.existing_store, view, start, observed)
 
     def query(
         self,
@@ -333,7 +279,7 @@ class Project:
         """
         from mv_assets.query.execute.answer import Question
 
-        return self._answers.answer(Question.of(sql, freshness, max_staleness), session)
+        return self._parts.answers.answer(Question.of(sql, freshness, max_staleness), session)
 
     def explain_query(
         self, sql: str, *, freshness: str = "strict", max_staleness: str | timedelta | None = None
@@ -341,14 +287,14 @@ class Project:
         """What the rows of a query would come from, and why."""
         from mv_assets.query.execute.answer import Question
 
-        return self._answers.explain(Question.of(sql, freshness, max_staleness))
+        return self._parts.answers.explain(Question.of(sql, freshness, max_staleness))
 
     def advise(self, sql: str) -> Advised:
         """The view that would answer a query: the smallest change of one, or a new one, else why not."""
         from mv_assets.query.advise.advise import advise
         from mv_assets.reports.advice import Advised
 
-        self._refuse_closed()
+        self._parts.refuse_closed()
         return Advised(advise(self.opened, sql))
 
     def refresh(
@@ -375,15 +321,15 @@ class Project:
         from mv_assets.reports.refresh import Refreshed
         from mv_assets.run.refresher import Refresher
 
-        catalog = self._checked(views)
+        catalog = self._parts.checked(_names(views))
         names = [catalog.view(name).name for name in views or catalog.views]
         if max_bytes is not None and max_bytes < 0:
             raise Refused("max_bytes is how much may be read, 0 or more")
         if (buckets is not None or extend) and len(views) != 1:
             raise Refused("buckets, or more coverage, are asked for of one view: name it")
-        now = self._machine()
+        now = self._parts.machine()
         asked = {name: named(catalog.view(name), buckets, now, extend=extend) for name in names}
-        project = self._open(catalog)
+        project = self._parts.open(catalog)
         if force:
             # What a person forces is STALE until it is computed: see first that it can be.
             project.engine.check()
@@ -413,9 +359,9 @@ class Project:
         from mv_assets.plan.scope import named, uncovered
         from mv_assets.reports.upkeep import Marked
 
-        found, now = self.catalog.view(view), self._machine()
+        found, now = self.catalog.view(view), self._parts.machine()
         wanted = named(found, buckets, now, extend=extend)
-        store, manager = self.store, self._manager
+        store, manager = self.store, self._parts.manager
         if view in store.views() and found.definition not in store.history(view):
             # A mark is no place to take over a view, and all its buckets, by the way.
             raise NotInForce(view, found.definition, store.summary(view).header.definition)
@@ -437,9 +383,11 @@ class Project:
 
         if sample is not None and sample < 1:
             raise Refused("sample is how many buckets to audit, 1 or more; None for all")
-        catalog = self._checked([view])
+        catalog = self._parts.checked([view])
         found, observed = catalog.view(view), list[Observed]()
-        findings = audit(self._open(catalog), found, sample, progress=self.progress, looked=observed.append)
+        findings = audit(
+            self._parts.open(catalog), found, sample, progress=self.progress, looked=observed.append
+        )
         wrong = observed[-1].wrong.without(Doing.PUBLISH) if observed else health.Wrong()
         return Audited(found, tuple(findings), wrong, self._publish_after([view]))
 
@@ -450,15 +398,15 @@ class Project:
         """
         from mv_assets.reports.upkeep import GarbageCollected
 
-        known = self._known(*_names(views))
+        known = self._parts.known(*_names(views))
         asked = [name for name in known if not views or name in views]
         if not asked:
             # Where nothing is known, no state is made to say so.
             return GarbageCollected((), dry_run)
         if dry_run:
-            return GarbageCollected(tuple(map(self._garbage.would, asked)), dry_run)
+            return GarbageCollected(tuple(map(self._parts.garbage.would, asked)), dry_run)
         expired = self._expire(asked)
-        reports = tuple(map(self._garbage.gc, asked))
+        reports = tuple(map(self._parts.garbage.gc, asked))
         failed = {each.view for each in expired}
         fine = [name for name in asked if name not in failed]
         # Of what nobody declares any more, what somebody did with its table is no longer ours to mend.
@@ -488,20 +436,20 @@ class Project:
         from mv_assets.reports.upkeep import Dropped, DroppedView
 
         names = to_drop(self.catalog, view, with_dependants=with_dependants)
-        known = self._known(view)
+        known = self._parts.known(view)
         maps = {name: self.store.snapshot(name) for name in names if name in known}
         if maps:
             confirm(list(maps.values()))
             dropped, *dependants = maps
-            self._manager.drop(dropped, reason, dependants=dependants)
-        withdrawn = {name: self._publisher.withdraw(name) for name in maps}
+            self._parts.manager.drop(dropped, reason, dependants=dependants)
+        withdrawn = {name: self._parts.publisher.withdraw(name) for name in maps}
         return Dropped(
             tuple(
                 DroppedView(
                     name,
                     len(maps[name].rows),
-                    self._garbage.collect(name),
-                    self._garbage.held(name),
+                    self._parts.garbage.collect(name),
+                    self._parts.garbage.held(name),
                     withdrawn[name],
                 )
                 if name in maps
@@ -515,9 +463,9 @@ class Project:
         from mv_assets.reports.upkeep import Adopted
 
         wanted = definition or self.catalog.view(view).definition
-        if self._existing_store() is None:
+        if self._parts.existing_store is None:
             raise UnknownView(view)
-        adopted = self._manager.adopt(view, wanted).definition
+        adopted = self._parts.manager.adopt(view, wanted).definition
         return Adopted(view, adopted, self._publish_after([view]))
 
     def publish(self, *views: str) -> Published:
@@ -531,17 +479,17 @@ class Project:
         nowhere = [name for name in names if self.catalog.target(name) is None]
         if views and nowhere:
             raise Refused(f"view {nowhere[0]} is published nowhere; say where with `publish:` in the project")
-        if self._existing_store() is None or len(nowhere) == len(names):
+        if self._parts.existing_store is None or len(nowhere) == len(names):
             return Published(())
-        return Published(tuple(self._publisher.publish(names, look=True)))
+        return Published(tuple(self._parts.publisher.publish(names, look=True)))
 
     def forget_published(self, *views: str) -> Forgotten:
         """Give up what is kept for readers of tables that the project no longer names."""
         from mv_assets.reports.publication import Forgotten
 
-        known = self._known(*_names(views))
+        known = self._parts.known(*_names(views))
         asked = [name for name in _names(views) or known if name in known]
-        return Forgotten({name: tuple(self._publisher.forget(name)) for name in asked})
+        return Forgotten({name: tuple(self._parts.publisher.forget(name)) for name in asked})
 
     def _status(self, store: Store | None, view: View, now: int) -> ViewStatus:
         from mv_assets.publish.names import name_of
@@ -564,138 +512,22 @@ class Project:
         computing = health.computing(snapshot, alive)
         return ViewStatus(view, snapshot, found, computing, publishes, published, left)
 
-    @property
-    def store(self) -> Store:
-        """The state database, made if need be."""
-        with self._opening:
-            if self._store is None:
-                self._store = open_state(self.catalog.project.state)
-            return self._store
-
-    @property
-    def opened(self) -> OpenProject:
-        """The project's tables, state, warehouse and Spark, for work that is done step by step."""
-        with self._opening:
-            if self._opened is None:
-                self._opened = self._open(self.catalog)
-            return self._opened
-
-    def _existing_store(self) -> Store | None:
-        """The state database as it is; None if nobody has used it yet."""
-        with self._opening, suppress(NoState):
-            if self._store is None:
-                self._store = open_state(self.catalog.project.state, create=False)
-        return self._store
-
-    def _known(self, *views: str) -> list[str]:
-        """The views that the state knows, in the project or not.
-
-        Raises:
-            NotDeclared: of some views, one that neither of them knows.
-
-        """
-        store = self._existing_store()
-        known = [] if store is None else store.views()
-        everywhere = {*known, *self.catalog.views}
-        for name in views:
-            if name not in everywhere:
-                raise NotDeclared(name, sorted(everywhere))
-        return known
-
-    def _checked(self, views: Sequence[str]) -> Catalog:
-        """The catalog, held against the tables that views read."""
-        self._refuse_closed()
-        found = self._load(schemas=True, only=_names(views))
-        self._catalog = self._catalog or found
-        return found
-
-    def _open(self, catalog: Catalog) -> OpenProject:
-        from mv_assets.run.opened import open_project
-
-        return open_project(catalog, self.store, self._manager, self._spark(catalog), self._machine)
-
-    def _spark(self, catalog: Catalog) -> Engine:
-        from mv_assets.spark.session import Engine
-        from mv_assets.spark.startup import start
-
-        with self._opening:
-            if self._engine is None:
-                begin = self._start or self._own or start
-                self._engine = Engine(catalog.project.spark, lambda declared: self._started(begin, declared))
-            return self._engine
-
-    def _started(self, start: Start, declared: Spark) -> SparkSession:
-        """Spark, once it has started: others wait meanwhile, and should know what for."""
-        self.progress.starting("starting Spark" if declared.remote is None else "connecting to Spark")
-        try:
-            return start(declared)
-        finally:
-            self.progress.started()
-
-    @property
-    def _manager(self) -> PartitionManager:
-        return PartitionManager(self.store, clock=self._shared(self.store), who=self._who)
-
-    @property
-    def _garbage(self) -> Garbage:
-        from mv_assets.maintain.garbage import Garbage
-        from mv_assets.run.warehouse import Warehouse
-
-        return Garbage(self.store, self._manager, Warehouse.of(self.catalog.project.warehouse))
-
     def publish_behind(self, enough: Callable[[], bool] = lambda: False) -> list[PublishedView]:
         """Publish views whose maps have changed since they were, until it is `enough` for now."""
-        if self._existing_store() is None:
+        if self._parts.existing_store is None:
             return []
-        return self._publisher.publish(self._publisher.behind(), enough=enough)
-
-    @property
-    def _publisher(self) -> Publisher:
-        from mv_assets.publish.publisher import Publisher
-        from mv_assets.run.warehouse import Warehouse
-
-        return Publisher(
-            self.catalog, self.store, self._manager, Warehouse.of(self.catalog.project.warehouse)
-        )
+        return self._parts.publisher.publish(self._parts.publisher.behind(), enough=enough)
 
     def _publish_after(self, views: Iterable[str], *, look: bool = False) -> tuple[PublishedView, ...]:
         """Show what a command has changed."""
         asked = [name for name in views if self.catalog.target(name) is not None]
-        return tuple(self._publisher.publish(asked, look=look)) if asked else ()
+        return tuple(self._parts.publisher.publish(asked, look=look)) if asked else ()
 
     def _expire(self, views: Iterable[str]) -> tuple[PublishedView, ...]:
         """Give up what no reader should still hold; where that failed, why."""
         known = {publication.view for publication in Publications(self.store).all()}
         asked = [name for name in views if name in known]
-        return tuple(self._publisher.expire(asked)) if asked else ()
-
-    @property
-    def _answers(self) -> Answers:
-        from mv_assets.query.execute.answer import Answers
-
-        self._refuse_closed()
-        with self._opening:
-            if self._kept_answers is None:
-                self._kept_answers = Answers(self.opened)
-            return self._kept_answers
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise ProjectClosed
-
-    def _imagining(self, catalog: Catalog) -> ImaginedWatch:
-        """Looks on copies of the maps."""
-        from mv_assets.observe.watch import ImaginedWatch
-        from mv_assets.tables.open import open_table
-
-        store = self._existing_store()
-        database = None if store is None else store.database
-        tables = {
-            name: open_table(table, database, self._machine, keep=False)
-            for name, table in catalog.tables.items()
-        }
-        now = self._machine if store is None else self._shared(store)
-        return ImaginedWatch(catalog, tables, store, now, self.progress)
+        return tuple(self._parts.publisher.expire(asked)) if asked else ()
 
 
 def file_named(file: str | os.PathLike[str] | None) -> Path:
@@ -724,17 +556,6 @@ def user() -> str:
     except (KeyError, OSError):
         # A container may run under a number that nobody has given a name.
         return f"user {os.getuid()}"
-
-
-def _change(observation: Observation, bucket: int, recorded: Sequence[Segment]) -> Difference:
-    """What changed of a bucket's files since it was computed."""
-    from mv_assets.observe.difference import Difference, difference
-
-    seen = observation.buckets.get(bucket)
-    if seen is not None and seen.current.inputs is None:
-        # What it waits for is not there to be compared.
-        return Difference()
-    return difference(recorded, [] if seen is None else observation.view_inputs.segments(seen))
 
 
 def _borrowed(spark: SparkSession) -> Start:

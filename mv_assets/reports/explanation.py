@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rich.console import Console
 
 from mv_assets.buckets import iso
-from mv_assets.observe.difference import Difference, named
+from mv_assets.errors import MvError
+from mv_assets.observe.difference import Difference, difference, named
+from mv_assets.observe.observation import Observation, Observed
+from mv_assets.plan import planner
 from mv_assets.plan.planner import Plan
 from mv_assets.reports import show, wrong
 from mv_assets.reports.shown import Line, Shown
 from mv_assets.state import rules
 from mv_assets.state.health import Wrong
 from mv_assets.state.model import Event, Segment, Snapshot, State
+from mv_assets.state.store import Store
 from mv_assets.views.view import View
 
 _MOST_SEGMENTS = 15
+_MOST_EVENTS = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +87,52 @@ class Explanation(Shown):
     def lines(self, out: Console) -> Iterator[Line]:
         yield from _lines(out, self)
         yield from wrong.few(out, self.upstream_wrong)
+
+
+def explained(
+    store: Store | None, view: str, bucket: int, looked_at: Mapping[str, Observed | MvError]
+) -> Explanation:
+    """Why a bucket is what it is, by a whole look at its view and at those below."""
+    below = {name: each for name, each in looked_at.items() if name != view}
+    observed = looked_at[view]
+    if isinstance(observed, MvError):
+        raise observed
+    if not isinstance(observed, Observation):
+        raise AssertionError("a whole look looks at everything")  # noqa: TRY004 - none of the caller's
+    known = store if store is not None and view in store.views() else None
+    recorded = () if known is None else known.recorded(view, [bucket]).get(bucket, ())
+    followed = observed.view_inputs.follow(observed.buckets, {bucket: recorded}).get(bucket)
+    there = recorded if followed is None else followed.segments
+    changes = [] if known is None else known.events(view, bucket, 1, only_changes=True)
+    return Explanation(
+        observed.view,
+        observed.snapshot,
+        bucket,
+        recorded,
+        difference(recorded, there),
+        _change(observed, bucket, there),
+        () if known is None else tuple(known.events(view, bucket, _MOST_EVENTS)),
+        changes[0].at if changes else None,
+        planner.plan(observed),
+        planner.not_due(observed, bucket),
+        "segment" if below else "file",
+        observed.wrong,
+        tuple(
+            line
+            for each in below.values()
+            if not isinstance(each, MvError)
+            for line in each.wrong.sentences(each.view.name, each.view.buckets)
+        ),
+    )
+
+
+def _change(observation: Observation, bucket: int, recorded: Sequence[Segment]) -> Difference:
+    """What changed of a bucket's files since it was computed."""
+    seen = observation.buckets.get(bucket)
+    if seen is not None and seen.current.inputs is None:
+        # What it waits for is not there to be compared.
+        return Difference()
+    return difference(recorded, [] if seen is None else observation.view_inputs.segments(seen))
 
 
 def _json(found: Explanation) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,6 @@ from pyarrow import fs
 
 from mv_assets.config import Storage
 from mv_assets.publish.delta import table as delta_table
-from mv_assets.publish.delta import target as delta_target
 from mv_assets.run import warehouse
 from mv_assets.tables.files import local
 from mv_assets.tables.files.locations import filesystem_at
@@ -51,6 +52,10 @@ def faulty(process: Process) -> Iterator[None]:
     def at(path: str, _storage: Storage | None) -> tuple[fs.FileSystem, str]:
         return Disk(), filesystem_at(path)[1]
 
+    def below(table: delta_table.PublishedTable) -> fs.FileSystem:
+        Path(table.uri).mkdir(parents=True, exist_ok=True)
+        return fs.SubTreeFileSystem(table.uri, Disk())
+
     listing = {name: called(name, getattr(os, name), changes=False) for name in ("scandir", "stat")}
     settling = {
         "open": called("open", os.open, changes=False),
@@ -62,6 +67,8 @@ def faulty(process: Process) -> Iterator[None]:
             local, "pa", SimpleNamespace(**(vars(pa) | {"OSFile": called("read", pa.OSFile, changes=False)}))
         )
         patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
-        for module in (warehouse, delta_table, delta_target):
-            patch.setattr(module, "filesystem_at", at)
+        patch.setattr(warehouse, "filesystem_at", at)
+        patch.setattr(delta_table.PublishedTable, "folder", property(below))
+        gone = SimpleNamespace(rmtree=called("delete_dir", shutil.rmtree, changes=True))
+        patch.setattr(delta_table, "shutil", gone)
         yield

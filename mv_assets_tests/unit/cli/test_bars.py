@@ -39,7 +39,7 @@ def test_a_bar_says_that_spark_starts_while_it_does(
 
         catalog: Any = SimpleNamespace(project=SimpleNamespace(spark=declared))
         project = Project.of(catalog, who="test", start=start, progress=shown)
-        engine = project._spark(catalog)
+        engine = project._parts.spark(catalog)
         if starts:
             session: Any = engine.start(declared)
             assert session == "a session"
