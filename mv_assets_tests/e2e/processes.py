@@ -86,7 +86,9 @@ class DagsterProcesses:
                 self.kill()
                 raise AssertionError(f"Dagster did not start:\n{self.last_lines()}")
             time.sleep(0.3)
-        assert not found.errors, found.errors
+        if found.errors:
+            self.stop()
+            raise AssertionError(found.errors)
 
     def stop(self) -> None:
         """End it as Ctrl-C does, and whatever is left after that."""

@@ -20,25 +20,27 @@ _CODE = """
 import dagster as dg
 import mv_assets
 
-views = mv_assets.build_definitions(
-    tables=[mv_assets.ParquetTable(name="orders", path={orders!r}, time_column="at", settle="1s")],
-    views=[
-        mv_assets.MaterializedView(
-            name="daily",
-            base="orders",
-            sql="SELECT date_trunc('day', at) AS day, sum(amount) AS amount FROM orders GROUP BY ALL",
-            time_column="day",
-            bucket="1d",
-            start="2024-01-01",
-        )
-    ],
-    state={state!r},
-    warehouse={warehouse!r},
-    interval_seconds=2,
-    automation_condition=True,
-)
 # A process a run and not a step.
-defs = dg.Definitions.merge(views, dg.Definitions(executor=dg.in_process_executor))
+defs = dg.Definitions.merge(
+    dg.Definitions(executor=dg.in_process_executor),
+    mv_assets.build_definitions(
+        tables=[mv_assets.ParquetTable(name="orders", path={orders!r}, time_column="at", settle="1s")],
+        views=[
+            mv_assets.MaterializedView(
+                name="daily",
+                base="orders",
+                sql="SELECT date_trunc('day', at) AS day, sum(amount) AS amount FROM orders GROUP BY ALL",
+                time_column="day",
+                bucket="1d",
+                start="2024-01-01",
+            )
+        ],
+        state={state!r},
+        warehouse={warehouse!r},
+        interval_seconds=2,
+        automation_condition=True,
+    ),
+)
 """
 
 

@@ -19,7 +19,7 @@ from string import Template
 from mv_assets_tests.scenarios.docs.pages import Block
 
 _LOOP = """
-import contextlib, io, json, os, sys
+import contextlib, io, json, os, sys, traceback
 from click.testing import CliRunner
 from mv_assets.cli import main
 before = {}
@@ -31,15 +31,19 @@ for line in sys.stdin:
     before = asked["variables"]
     os.environ.update(before)
     if "code" in asked:
-        out = io.StringIO()
+        out, code = io.StringIO(), 0
         with contextlib.redirect_stdout(out):
-            exec(compile(asked["code"], "a block", "exec"), {"__name__": "__main__"})
-        answer = [0, out.getvalue()]
+            try:
+                exec(compile(asked["code"], "a block", "exec"), {"__name__": "__main__"})
+            except Exception:
+                code = 1
+                traceback.print_exc(file=out)
+        answer = [code, out.getvalue()]
     else:
         ended = CliRunner().invoke(main, asked["arguments"])
-        if ended.exception is not None and not isinstance(ended.exception, SystemExit):
-            raise ended.exception
-        answer = [ended.exit_code, ended.output]
+        unexpected = ended.exception is not None and not isinstance(ended.exception, SystemExit)
+        why = "".join(traceback.format_exception(*ended.exc_info)) if unexpected else ""
+        answer = [ended.exit_code, ended.output + why]
     print(json.dumps(answer), flush=True)
 """
 _HOME = "/home/you"
@@ -82,7 +86,9 @@ class Reader:
             file.write(block.text)
 
     def python(self, code: str) -> str:
-        return self._ask(code=code)[1]
+        ended, printed = self._ask(code=code)
+        assert ended == 0, printed
+        return printed
 
     def type(self, command: str) -> tuple[int, str]:
         """The exit code, and what is printed."""
@@ -122,8 +128,8 @@ class Reader:
 def comparable(printed: str) -> list[str]:
     """Lines without what differs from day to day and machine to machine, which is said here and nowhere else.
 
-    That is: sizes, today's times, how far behind data of 2024 is, what Arrow says of a damaged file; and, as
-    they can't be seen, empty lines and blanks at a line's end.
+    That is: sizes, today's times, how far behind data of 2024 is, numbers of snapshots, what Arrow says of a
+    damaged file; and, as they can't be seen, empty lines and blanks at a line's end.
     """
     for pattern, stands_for in _DIFFERS.items():
         printed = re.sub(pattern, stands_for, printed)
@@ -135,6 +141,7 @@ _DIFFERS = {
     # The pages' data is of 2024.
     r"\b20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "TODAY",
     r"\blag \d+d( \d+[hm])?": "lag LAG",
+    r"\bsnapshot \d+": "snapshot SNAPSHOT",
     r"(can't be read(?: as Parquet)?) \([^)]*\)": r"\1 (...)",
 }
 
