@@ -74,9 +74,9 @@ class DeltaView:
                 schemas.insert(0, known)
             return self._rows.commit(Files(added, kept), _united(schemas), contents.summary(at), at)
 
-    def set_back(self) -> None:
+    def set_back(self) -> bool:
         with self._speaking():
-            self._rows.set_back()
+            return self._rows.set_back()
 
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():

@@ -72,9 +72,9 @@ class IcebergView:
             change = Change(self._columns(wanted), wanted.described, gone, self.time_column)
             return self._rows.commit(change, contents.summary(at), at)
 
-    def set_back(self) -> None:
+    def set_back(self) -> bool:
         with self._speaking():
-            self._rows.set_back()
+            return self._rows.set_back()
 
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():
