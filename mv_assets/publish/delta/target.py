@@ -61,12 +61,11 @@ class DeltaView:
             self._rows.set_back()
             there, added, schemas = self._rows.paths(), list[AddAction](), list[pa.Schema]()
             paths = {self._path(file.path): file for file in contents.files}
-            for path, file in paths.items():
-                if path not in there:
-                    with self.warehouse.open(file.path) as opened:
-                        footer = pq.read_metadata(opened)
-                    schemas.append(footer.schema.to_arrow_schema())
-                    added.append(_added(path, file.bytes, footer, at))
+            new = [path for path in paths if path not in there]
+            footers = self.warehouse.footers([paths[path].path for path in new])
+            for path, footer in zip(new, footers, strict=True):
+                schemas.append(footer.schema.to_arrow_schema())
+                added.append(_added(path, paths[path].bytes, footer, at))
             known, kept = self._rows.schema, frozenset(paths.keys() & there.keys())
             if known is None and not added:
                 return None

@@ -123,12 +123,9 @@ class IcebergView:
     def _wanted(self, contents: Contents) -> _Wanted:
         uris = {self.warehouse.uri(file.path): file for file in contents.files}
         there = self._rows.files()
-        footers = {}
-        for uri, file in uris.items():
-            if uri not in there:
-                with self.warehouse.open(file.path) as opened_file:
-                    footers[uri] = pq.read_metadata(opened_file)
-        return _Wanted(uris, footers)
+        new = [uri for uri in uris if uri not in there]
+        footers = self.warehouse.footers([uris[uri].path for uri in new])
+        return _Wanted(uris, dict(zip(new, footers, strict=True)))
 
     def _columns(self, wanted: _Wanted) -> StructType:
         """All columns: those of new files, and of the table while it keeps files or has no others."""
