@@ -82,7 +82,7 @@ class DeltaView:
             there = self._buckets.load()
             self._buckets.set_back()
             if there is None or (there.version or 0) < contents.version:
-                parts, paths = contents.parts(), self._buckets.paths()
+                parts, paths = contents.parts, self._buckets.paths()
                 kept = {path.partition("-")[0]: path for path in paths if path.partition("-")[0] in parts}
                 added = [
                     self._bucket_file(part, contents.buckets(where), at)

@@ -136,7 +136,7 @@ class IcebergView:
         return united(found)
 
     def _change_of_buckets(self, contents: Contents) -> Change:
-        parts, paths = contents.parts(), self._buckets.files()
+        parts, paths = contents.parts, self._buckets.files()
         kept = {_part_of(path): path for path in paths if _part_of(path) in parts}
         new = {part: places for part, places in parts.items() if part not in kept}
 
