@@ -228,12 +228,12 @@ class Compactor:
         mixed = [name for name, files in named.items() if live[name] != sum(file.rows for file in files)]
         unmixed = named.keys() - mixed
         whole = [file for name, files in named.items() if name in unmixed for file in files if file.rows]
-        others = []
-        for name in mixed:
-            there = [at for at, each in enumerate(rows.generation) if each == name and rows.current[at]]
-            others.append(Holding(name, named[name], tuple(map(rows.row, there))))
-            whole += others[-1].whole_files()
-        return whole, others
+        there: dict[str | None, list[int]] = {name: [] for name in mixed}
+        for at, name in enumerate(rows.generation) if mixed else ():
+            if name in there and rows.current[at]:
+                there[name].append(at)
+        others = [Holding(name, named[name], tuple(map(rows.row, there[name]))) for name in mixed]
+        return [*whole, *(file for each in others for file in each.whole_files())], others
 
     def _shapes(self, view: str, holdings: Iterable[Holding], found: Compaction) -> dict[str, Shape]:
         """The shape of each generation that can be copied; what can't be goes to `found`."""

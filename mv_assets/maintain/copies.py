@@ -32,6 +32,8 @@ SMALL_BYTES = 8 << 20
 _TOGETHER_BYTES = 128 << 20
 _TOGETHER_FILES = 128
 
+_WITH_NAN = ("FLOAT", "DOUBLE")
+
 # All that tells a reader what a file's columns are: their types, and what Spark noted of them.
 Shape = tuple[str, tuple[tuple[bytes, bytes], ...]]
 
@@ -107,11 +109,15 @@ def portions(things: Iterable[T], amount: Callable[[T], tuple[int, int]]) -> Ite
 
 def _writer(out: pa.NativeFile, like: pq.ParquetFile) -> pq.ParquetWriter:
     metadata = like.metadata
+    columns = [like.schema.column(at) for at in range(len(like.schema))]
     codec = metadata.row_group(0).column(0).compression if metadata.num_row_groups else "SNAPPY"
     writer = pq.ParquetWriter(
         out,
         like.schema_arrow.remove_metadata(),
         compression="NONE" if codec == "UNCOMPRESSED" else codec,
+        # Arrow leaves NaN out of bounds. To Spark and DuckDB it is greater than all else: they would skip
+        # what holds it.
+        write_statistics=[each.path for each in columns if each.physical_type not in _WITH_NAN],
         # Spark stores short decimals so; and it would not know what to do with Arrow's own schema.
         store_decimal_as_integer=True,
         store_schema=False,

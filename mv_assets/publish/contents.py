@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +45,12 @@ class Contents:
     rows: StoredRows
     files: tuple[DataFile, ...]
     version: int
+    # The states that count: data of another definition is STALE without being marked.
+    states: Sequence[str]
+    # All buckets with a row, so many at a time, by a name that another content does not have.
+    parts: Mapping[str, slice]
+    # Names all of it but the version: what is equal need not be published again.
+    digest: str
     mark: str | None = None
 
     @property
@@ -64,24 +69,14 @@ class Contents:
             DIGEST: self.digest,
             "mv-assets.watermark": iso(self.header.watermark),
             "mv-assets.definition": self.header.definition,
-            "mv-assets.stale": str(self._states.count(State.STALE.value)),
+            "mv-assets.stale": str(self.states.count(State.STALE.value)),
             AT: str(at),
             **({} if self.mark is None else {MARK: self.mark}),
         }
 
-    def parts(self) -> dict[str, slice]:
-        """All buckets with a row, so many at a time, by a name that another content does not have.
-
-        Most parts of two versions are the same. Tokens don't tell: a map that was set back gives them again.
-        """
-        rows, definition = self.rows, self.header.definition
-        told = (rows.bucket, self._states, _shown(rows), rows.refreshed_at, rows.reason)
-        slices = [slice(at, at + _PART) for at in range(0, max(1, len(rows.bucket)), _PART)]
-        return {_named(definition, *(column[at] for column in told)): at for at in slices}
-
     def buckets(self, part: slice) -> pa.Table:
         """What is said of a part of the buckets."""
-        rows, states = self.rows.part(part), self._states[part]
+        rows, states = self.rows.part(part), self.states[part]
         columns = [
             _times(rows.bucket),
             _times(list(map(self.header.buckets.next, rows.bucket))),
@@ -92,18 +87,6 @@ class Contents:
         ]
         return pa.Table.from_arrays(columns, schema=BUCKETS)
 
-    @cached_property
-    def digest(self) -> str:
-        """Names all of it but the version: what is equal need not be published again."""
-        header, files = self.header, sorted(file.path for file in self.files)
-        return _named(header.definition, header.watermark, files, list(self.parts()))
-
-    @cached_property
-    def _states(self) -> list[str]:
-        """The states that count: data of another definition is STALE without being marked."""
-        found = zip(self.rows.state, self.rows.current, strict=True)
-        return [State.STALE.value if current == 0 else state for state, current in found]
-
 
 def contents(header: Header, rows: StoredRows, files: Sequence[DataFile]) -> Contents:
     """What is to be published of a map whose current rows share no file with others.
@@ -112,10 +95,25 @@ def contents(header: Header, rows: StoredRows, files: Sequence[DataFile]) -> Con
         Unaccounted: the files hold other rows than the map says; nobody is shown those.
 
     """
-    held, wanted = sum(file.rows for file in files), sum(_shown(rows))
-    if held != wanted:
-        raise Unaccounted(header.view, held, wanted)
-    return Contents(header, rows, tuple(files), header.version)
+    shown, held = _shown(rows), sum(file.rows for file in files)
+    if held != sum(shown):
+        raise Unaccounted(header.view, held, sum(shown))
+    states = _states(rows)
+    parts = _parts(header, rows, states, shown)
+    digest = _named(header.definition, header.watermark, sorted(file.path for file in files), list(parts))
+    return Contents(header, rows, tuple(files), header.version, states, parts, digest)
+
+
+def _parts(header: Header, rows: StoredRows, states: Sequence[str], shown: Sequence[int]) -> dict[str, slice]:
+    """Most parts of two versions are the same. Tokens do not tell: a map set back gives them again."""
+    told = (rows.bucket, states, shown, rows.refreshed_at, rows.reason)
+    slices = [slice(at, at + _PART) for at in range(0, max(1, len(rows.bucket)), _PART)]
+    return {_named(header.definition, *(column[at] for column in told)): at for at in slices}
+
+
+def _states(rows: StoredRows) -> list[str]:
+    found = zip(rows.state, rows.current, strict=True)
+    return [State.STALE.value if current == 0 else state for state, current in found]
 
 
 def _named(*told: object) -> str:

@@ -231,7 +231,7 @@ class Publisher:
             publications.record(seen)
             return PublishedView(name, seen)
         there = target.shown()
-        if there is not None and there.mark is not None:
+        if there is not None and there.version is not None:
             self._check_owner(name, target, there.mark, recorded)
         known = publications.retain(name, target.name, header.version, lease)
         shown = self._show(replace(wanted, mark=known.mark), target, there, known)
@@ -250,7 +250,8 @@ class Publisher:
         if foreign is not None:
             _log.warning("%s: %s; it is published over", target.table, foreign)
         if equal and foreign is not None:
-            target.set_back()
+            # Where nothing is left that it could be set back to, it is shown anew.
+            equal = target.set_back()
         shown = there if equal else target.commit(wanted, at)
         if shown is not None and shown.version is not None:
             target.commit_buckets(wanted.as_of(shown.version), at)
@@ -285,11 +286,12 @@ class Publisher:
             f"`mv-assets drop {wanted.view}` withdraws it, and a refresh computes it anew",
         )
 
-    def _check_owner(self, name: str, target: Target, mark: str, recorded: Publication | None) -> None:
-        if recorded is not None and recorded.mark == mark:
+    def _check_owner(self, name: str, target: Target, mark: str | None, recorded: Publication | None) -> None:
+        if recorded is not None and mark in (recorded.mark, None):
             return
         # A peer may have published it first meanwhile, or we did under another address.
-        if mark not in {each.mark for each in Publications(self.store).of(name)}:
+        known = {each.mark for each in Publications(self.store).of(name)}
+        if mark not in known and not (mark is None and known):
             raise NotPublished(
                 name,
                 target.table,

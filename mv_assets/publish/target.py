@@ -13,7 +13,7 @@ class Shown:
     """What a published table shows: the map's version and the table's own name for it; None for nothing.
 
     `foreign` says what somebody else has written into it since, `mark` whose publication it is. Tables of
-    before say neither that nor their digest.
+    before say neither that nor their digest; nor do those whose log others have shortened.
     """
 
     version: int | None
@@ -59,8 +59,11 @@ class Target(Protocol):
         """
         ...
 
-    def set_back(self) -> None:
-        """Show what we showed last, in the place of what somebody else has written since."""
+    def set_back(self) -> bool:
+        """Show what we showed last, in the place of what somebody else has written since.
+
+        Whether that could be had: others may have deleted all that tells.
+        """
         ...
 
     def commit_buckets(self, contents: Contents, at: int) -> None:

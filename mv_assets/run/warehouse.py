@@ -6,7 +6,8 @@ import errno
 import os
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from mv_assets.tables.files.locations import filesystem_at, folder_at
 
 # How often a folder is deleted again that another gc deletes, or a late attempt fills, at the same time.
 _TRIES = 5
+# How many footers are read at once of a store, and of how many files.
+_THREADS, _FEW_FILES = 32, 4
 # Written to see whether a view's folder can be; always the same, so that no crash leaves one more.
 _PROBE = ".writable"
 
@@ -89,6 +92,18 @@ class Warehouse:
         """A file by its path in the warehouse."""
         filesystem, root = self.filesystem
         return filesystem.open_input_file(f"{root}/{path}")
+
+    def footers(self, paths: Sequence[str]) -> list[pq.FileMetaData]:
+        """The footers of files, by their paths in it; many at once of a store, as each takes long."""
+        filesystem, _ = self.filesystem
+        if isinstance(filesystem, fs.LocalFileSystem) or len(paths) < _FEW_FILES:
+            return [self._footer(path) for path in paths]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(self._footer, paths))
+
+    def _footer(self, path: str) -> pq.FileMetaData:
+        with self.open(path) as opened:
+            return pq.read_metadata(opened)
 
     def contents(self, view: str, generation: str) -> Contents:
         """What is really there of a generation, read from its files.

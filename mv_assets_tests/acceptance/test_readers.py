@@ -372,6 +372,25 @@ def test_136_another_definition_evolves_the_table_and_old_snapshots_keep_their_c
     assert rows_of(made.reader.rows(snapshot=first)) == rows
 
 
+def test_136_the_column_of_time_is_called_otherwise_and_as_before_again(
+    published_lake: PublishedLakes,
+) -> None:
+    """The table is sorted by it."""
+    made = filled(published_lake)
+    made.published()
+    for name, more in (("moment", 0), ("hour", 1), ("moment", 2)):
+        sql = f"SELECT date_trunc('hour', at) AS {name}, count(*) + {more} AS n FROM events GROUP BY ALL"
+        made.declare(view(sql=sql, time_column=name))
+        made.run()
+        made.published()
+        made.check_published()
+        if isinstance(made.reader, IcebergReader):
+            table = made.reader.table()
+            [field] = table.sort_order().fields
+            assert table.schema().find_column_name(field.source_id) == name
+            assert len(table.sort_orders()) <= 2
+
+
 def test_136_a_column_of_another_type_is_read_right_or_not_at_all(published_lake: PublishedLakes) -> None:
     made = filled(published_lake)
     first = str(made.published().snapshot)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
+from deltalake import Field as DeltaField
+from deltalake.schema import PrimitiveType
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
@@ -15,6 +19,7 @@ from pyiceberg.types import StringType
 from mv_assets.buckets import DAY, HOUR
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.publish.errors import NotPublished
+from mv_assets.publish.iceberg.changes import forget
 from mv_assets.state.errors import LeaseExpired
 from mv_assets.state.store import Store
 from mv_assets_tests.support.lake import day, view
@@ -109,6 +114,31 @@ def test_140_columns_that_were_changed_are_right_beside_files_that_stay(iceberg_
     made.check_published()
 
 
+def test_140_what_somebody_wrote_is_said_however_late(iceberg_lake: PublishedLakes) -> None:
+    made, reader = filled(iceberg_lake)
+    reader.scribble()
+    made.later(10 * DAY)
+    assert made.publisher.expire(["v"]) == []
+    found = made.publish(look=True).publication
+    assert found is not None
+    assert "somebody else's" in str(found.replaced)
+    made.check_published()
+
+
+def test_140_a_table_of_which_only_somebody_else_s_snapshot_is_left_is_said(
+    iceberg_lake: PublishedLakes,
+) -> None:
+    made, reader = filled(iceberg_lake)
+    [ours] = reader.snapshots()
+    reader.scribble()
+    with reader.table().transaction() as tx:
+        forget(tx, [int(ours)])
+    found = made.publish(look=True).publication
+    assert found is not None
+    assert "somebody else's" in str(found.replaced)
+    made.check_published()
+
+
 def test_140_a_peer_s_new_columns_are_not_taken_back(iceberg_lake: PublishedLakes) -> None:
     """Between the look at what somebody has changed and the mending of it."""
     made, reader = filled(iceberg_lake)
@@ -138,6 +168,96 @@ def delta_lake(tmp_path: Path) -> Iterator[PublishedLakes]:
     state = f"sqlite:///{tmp_path}/state.db"
     with clocked_lakes(tmp_path, state, PublishedLake, format="delta") as make:
         yield make
+
+
+def noted(table: DeltaTable) -> None:
+    table.alter.set_table_description("the days of the shop")
+
+
+def widened_delta(table: DeltaTable) -> None:
+    table.alter.add_columns([DeltaField("note", PrimitiveType("string"))])
+
+
+def configured_delta(table: DeltaTable) -> None:
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+
+
+def emptied(table: DeltaTable) -> None:
+    table.delete()
+
+
+@pytest.mark.parametrize("change", [noted, widened_delta, configured_delta, emptied])
+@pytest.mark.parametrize("looks", [True, False])
+def test_140_a_delta_table_that_somebody_has_changed_is_said_and_set_right(
+    delta_lake: PublishedLakes, change: Callable[[DeltaTable], None], *, looks: bool
+) -> None:
+    made = delta_lake()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    reader = made.reader
+    assert isinstance(reader, DeltaReader)
+    before = reader.table().metadata()
+    change(reader.table())
+    if not looks:
+        made.overwrite(1)
+    found = made.publish(look=looks).publication
+    assert found is not None
+    assert "somebody else's" in str(found.replaced)
+    made.check_published()
+    after = reader.table().metadata()
+    assert (after.description, after.configuration) == (before.description, before.configuration)
+    assert set(reader.rows().column_names) == {"hour", "n"}
+
+
+@pytest.mark.parametrize("changes", [True, False])
+@pytest.mark.parametrize("tidied", [True, False])
+def test_140_what_was_written_before_a_log_was_shortened_is_not_taken_for_ours(
+    delta_lake: PublishedLakes, *, changes: bool, tidied: bool
+) -> None:
+    """As its retention allows: then nothing is left of our commit that the table could be set back to."""
+    made = delta_lake()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    made.reader.scribble()
+    table = made.reader.table()  # type: ignore[attr-defined]
+    if tidied:
+        table.vacuum(dry_run=False)
+    table.create_checkpoint()
+    for entry in (made.folder / "warehouse" / "v" / "_delta_log").iterdir():
+        os.utime(entry, (0, 0))
+    table.cleanup_metadata()
+    assert made.reader.rows().num_rows == 7
+    if changes:
+        made.overwrite(1)
+    found = made.publish(look=True).publication
+    assert found is not None
+    assert found.replaced is not None
+    made.check_published()
+    assert made.publish(look=True).publication == found
+
+
+def test_a_delta_table_of_which_nothing_tells_whose_it_is_is_left_alone(
+    delta_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    made = delta_lake()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    made.reader.scribble()
+    table = made.reader.table()  # type: ignore[attr-defined]
+    table.create_checkpoint()
+    for entry in (made.folder / "warehouse" / "v" / "_delta_log").iterdir():
+        os.utime(entry, (0, 0))
+    table.cleanup_metadata()
+    (tmp_path / "state.db").unlink()
+    made.store.close()
+    store = Store(f"sqlite:///{tmp_path}/state.db", now=made.clock)
+    other = PublishedLake(made.folder, store, [view()], clock=made.clock, format="delta")
+    other.run()
+    assert "another project publishes" in str(other.publish().error)
+    store.close()
 
 
 def test_a_delta_table_that_is_tidied_up_is_as_it_was(delta_lake: PublishedLakes) -> None:

@@ -84,9 +84,9 @@ class IcebergReader(Reader):
     @property
     def catalog(self) -> IcebergCatalog:
         catalog = load_catalog(None, **self._properties)
-        assert isinstance(catalog, SqlCatalog)
-        # Tables hold it for as long as they like, and nobody says when that is over.
-        weakref.finalize(catalog, catalog.engine.dispose)
+        if isinstance(catalog, SqlCatalog):
+            # Tables hold it for as long as they like, and nobody says when that is over.
+            weakref.finalize(catalog, catalog.engine.dispose)
         return catalog
 
     def table(self, name: str = "v") -> IcebergTable:

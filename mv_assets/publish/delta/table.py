@@ -66,15 +66,15 @@ class PublishedTable:
         if not DeltaTable.is_deltatable(self.uri, dict(self.storage)):
             return None
         table = self._table = DeltaTable(self.uri, storage_options=dict(self.storage))
-        if table.metadata().description != _about(self.view):
+        version = table.transaction_version(_app(self.view))
+        if table.metadata().description != _about(self.view) and version is None:
             why = "there is such a table already, which was not made for this view; drop or rename it there"
             raise NotPublished(self.view, self.uri, why)
         newest, self._own = _newest(table)
-        if self._own is None or self._own["version"] != newest["version"]:
+        if self._own is None or newest is None or self._own["version"] != newest["version"]:
             self._foreign = _foreign(newest)
         own = self._own or {}
         snapshot = str(own["version"]) if own else None
-        version = table.transaction_version(_app(self.view))
         return Shown(version, snapshot, self.uri, own.get(DIGEST), self._foreign, own.get(MARK))
 
     @property
@@ -88,12 +88,13 @@ class PublishedTable:
         actions = pa.table(self._table.get_add_actions())
         return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
 
-    def set_back(self) -> None:
-        """Show the last commit of ours again, in the place of somebody else's; nothing if it is shown."""
+    def set_back(self) -> bool:
+        """Show the last commit of ours again, in the place of somebody else's; whether it is shown now."""
         if self._table is not None and self._own is not None and self._foreign is not None:
             properties = CommitProperties(_said(self._own), _NO_RETRIES)
             self._table.restore(self._own["version"], commit_properties=properties)
             self.load()
+        return self._own is not None
 
     def commit(self, files: Files, schema: pa.Schema, summary: Mapping[str, str], at: int) -> Shown:
         """One commit more, on top of what was loaded."""
@@ -179,18 +180,20 @@ class PublishedTable:
         table.create_write_transaction(actions, mode, Schema.from_arrow(schema), commit_properties=properties)
 
 
-def _newest(table: DeltaTable) -> tuple[Commit, Commit | None]:
-    """The newest commit that may have changed what is shown, and the newest of ours."""
+def _newest(table: DeltaTable) -> tuple[Commit | None, Commit | None]:
+    """The newest commit that may have changed what is shown, and the newest of ours, if logs still say."""
     for most in (_FEW_COMMITS, None):
         # To tidy up, as we do too, changes nothing.
         commits = [each for each in table.history(most) if each.get("operation") not in _TIDYING]
         own = next((commit for commit in commits if VERSION in commit), None)
         if own is not None:
             break
-    return commits[0], own
+    return next(iter(commits), None), own
 
 
-def _foreign(commit: Commit) -> str:
+def _foreign(commit: Commit | None) -> str:
+    if commit is None:
+        return "its log was shortened, and no longer says who wrote what it shows"
     when = iso(int(commit.get("timestamp", 0)))
     operation = printable(str(commit.get("operation", "?")))
     return f"commit {commit['version']} of {when} ({operation}) is somebody else's"

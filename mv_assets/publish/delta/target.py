@@ -61,12 +61,11 @@ class DeltaView:
             self._rows.set_back()
             there, added, schemas = self._rows.paths(), list[AddAction](), list[pa.Schema]()
             paths = {self._path(file.path): file for file in contents.files}
-            for path, file in paths.items():
-                if path not in there:
-                    with self.warehouse.open(file.path) as opened:
-                        footer = pq.read_metadata(opened)
-                    schemas.append(footer.schema.to_arrow_schema())
-                    added.append(_added(path, file.bytes, footer, at))
+            new = [path for path in paths if path not in there]
+            footers = self.warehouse.footers([paths[path].path for path in new])
+            for path, footer in zip(new, footers, strict=True):
+                schemas.append(footer.schema.to_arrow_schema())
+                added.append(_added(path, paths[path].bytes, footer, at))
             known, kept = self._rows.schema, frozenset(paths.keys() & there.keys())
             if known is None and not added:
                 return None
@@ -74,16 +73,16 @@ class DeltaView:
                 schemas.insert(0, known)
             return self._rows.commit(Files(added, kept), _united(schemas), contents.summary(at), at)
 
-    def set_back(self) -> None:
+    def set_back(self) -> bool:
         with self._speaking():
-            self._rows.set_back()
+            return self._rows.set_back()
 
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():
             there = self._buckets.load()
             self._buckets.set_back()
             if there is None or (there.version or 0) < contents.version:
-                parts, paths = contents.parts(), self._buckets.paths()
+                parts, paths = contents.parts, self._buckets.paths()
                 kept = {path.partition("-")[0]: path for path in paths if path.partition("-")[0] in parts}
                 added = [
                     self._bucket_file(part, contents.buckets(where), at)

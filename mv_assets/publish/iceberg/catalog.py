@@ -14,6 +14,7 @@ from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import AddSnapshotUpdate, UpdatesAndRequirements
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 
 from mv_assets.errors import MvError
@@ -64,6 +65,15 @@ class Overwrite(_OverwriteFiles):
     ) -> None:
         super().__init__(operation, transaction, io, snapshot_properties=dict(summary))
         self._before = before
+
+    def _commit(self) -> UpdatesAndRequirements:
+        (added, *others), requirements = super()._commit()
+        assert isinstance(added, AddSnapshotUpdate)  # noqa: S101 - as the library makes it
+        # Readers refuse a table whose history goes back in time, as it would where a clock was set.
+        last = self._transaction._table.metadata.last_updated_ms  # noqa: SLF001 - it is had nowhere else
+        at = max(added.snapshot.timestamp_ms, last + 1)
+        snapshot = added.snapshot.model_copy(update={"timestamp_ms": at})
+        return (AddSnapshotUpdate(snapshot=snapshot), *others), requirements
 
     def _deleted_entries(self) -> list[ManifestEntry]:
         gone = [entry for each in self._before for entry in each.entries if self._goes(entry)]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update import (
     AddSchemaUpdate,
     AddSortOrderUpdate,
+    AssertCurrentSchemaId,
+    AssertLastAssignedFieldId,
     AssertRefSnapshotId,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
@@ -22,6 +26,8 @@ from pyiceberg.table.update import (
 from pyiceberg.transforms import IdentityTransform
 
 MAIN = "main"
+# Readers tolerate a minute.
+_TOLERATED_MS = 30_000
 
 
 def show(tx: Transaction, snapshot: int) -> None:
@@ -33,9 +39,30 @@ def show(tx: Transaction, snapshot: int) -> None:
     _stage(tx, [SetSnapshotRefUpdate.model_validate(shown)], [expected])
 
 
-def have_columns(tx: Transaction, schema: Schema) -> None:
-    last = SetCurrentSchemaUpdate.model_validate({"schema-id": -1})
-    _stage(tx, [AddSchemaUpdate(schema=schema), last])
+def expect_columns(tx: Transaction) -> None:
+    """Nobody has changed the columns since they were loaded: what is added would take another's number."""
+    metadata = tx.table_metadata
+    current = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
+    ids = {"last-assigned-field-id": metadata.last_column_id}
+    _stage(tx, [], [current, AssertLastAssignedFieldId.model_validate(ids)])
+
+
+def have_columns(tx: Transaction, schema: Schema, sorted_by: str | None) -> None:
+    """Have these from now on, and be sorted by one of them: in one step, as the other order may know none."""
+    orders = tx.table_metadata.sort_orders
+    order = order_by(schema, sorted_by, max((each.order_id for each in orders), default=0) + 1)
+    known = next((each for each in orders if each.fields == order.fields), None)
+    added = [] if known is not None else [AddSortOrderUpdate.model_validate({"sort-order": order})]
+    number = order.order_id if known is None else known.order_id
+    _stage(
+        tx,
+        [
+            AddSchemaUpdate(schema=schema),
+            SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+            *added,
+            SetDefaultSortOrderUpdate.model_validate({"sort-order-id": number}),
+        ],
+    )
 
 
 def have_columns_again(tx: Transaction, number: int) -> None:
@@ -47,25 +74,23 @@ def partition(tx: Transaction, spec: int) -> None:
     _stage(tx, [SetDefaultSpecUpdate.model_validate({"spec-id": spec})])
 
 
-def sort(tx: Transaction, column: str | None) -> None:
-    """Say by which column the table is sorted, unless that was said."""
-    orders = tx.table_metadata.sort_orders
-    order = order_by(tx.table_metadata.schema(), column, len(orders))
-    known = {each.fields[0].source_id for each in orders if each.fields}
-    if order.fields and order.fields[0].source_id not in known:
-        added = AddSortOrderUpdate.model_validate({"sort-order": order})
-        _stage(tx, [added, SetDefaultSortOrderUpdate.model_validate({"sort-order-id": -1})])
-
-
 def order_by(schema: Schema, column: str | None, number: int = 1) -> SortOrder:
     found = next((field.field_id for field in schema.fields if field.name == column), None)
     if found is None:
         return SortOrder(order_id=0)
-    return SortOrder(SortField(source_id=found, transform=IdentityTransform()), order_id=max(1, number))
+    return SortOrder(SortField(source_id=found, transform=IdentityTransform()), order_id=number)
 
 
 def forget(tx: Transaction, snapshots: Iterable[int]) -> None:
     _stage(tx, [RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshots)})])
+
+
+def is_of_later(metadata: TableMetadata) -> bool:
+    """Whether a table was written after what is now here: the clock was set, or another one is ahead.
+
+    Readers refuse a table whose history goes back in time.
+    """
+    return metadata.last_updated_ms > time.time() * 1_000 + _TOLERATED_MS
 
 
 def io_of(tx: Transaction) -> FileIO:

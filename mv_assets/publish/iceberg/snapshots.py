@@ -24,9 +24,13 @@ class Known(NamedTuple):
 def known(metadata: TableMetadata, view: str) -> list[Known]:
     """All snapshots of a table that can be read, in the order in which they came."""
     found, version = list[Known](), None
+    versions: dict[int, int | None] = {}
     for snapshot in sorted(metadata.snapshots, key=lambda each: each.sequence_number or 0):
         shown = version_of(snapshot, view)
-        version = version if shown is None else shown
+        if shown is None and snapshot.parent_snapshot_id in versions:
+            # Written on top of an older one, as on a branch.
+            version = versions[snapshot.parent_snapshot_id]
+        version = versions[snapshot.snapshot_id] = version if shown is None else shown
         at = snapshot.timestamp_ms if shown is None else int(said(snapshot, AT) or snapshot.timestamp_ms)
         found.append(Known(snapshot, version, at, shown is not None))
     return found
@@ -45,9 +49,16 @@ def said(snapshot: Snapshot, key: str) -> str | None:
 def expired(snapshots: Sequence[Known], now: int, keep: int, kept: Iterable[int]) -> Iterator[Known]:
     """Snapshots in whose place another one came longer ago than they are kept; never the last of ours.
 
-    What a branch or a tag of somebody's names is `kept`.
+    What a branch or a tag of somebody's names is `kept`, and what somebody else's was written on top of.
     """
-    named = set(kept)
-    for each, following in pairwise(snapshots):
-        if following.at < now - keep and each.snapshot.snapshot_id not in named:
-            yield each
+    stay, last = set(kept), next((each for each in reversed(snapshots) if each.own), None)
+    over = [
+        each
+        for each, following in pairwise(snapshots)
+        if following.at < now - keep and each.snapshot.snapshot_id not in stay and each is not last
+    ]
+    gone = {each.snapshot.snapshot_id for each in over}
+    for each in reversed(snapshots):
+        if not each.own and each.snapshot.snapshot_id not in gone:
+            gone.discard(each.snapshot.parent_snapshot_id or 0)
+    return (each for each in over if each.snapshot.snapshot_id in gone)

@@ -127,11 +127,13 @@ class PublishedTable:
         assert shown is not None  # noqa: S101 - it was written just now
         return shown
 
-    def set_back(self) -> None:
-        """Show the last snapshot of ours again, in the place of somebody else's."""
-        if self._table is not None:
-            with self._transaction(self._table) as tx:
-                self._set_back(tx)
+    def set_back(self) -> bool:
+        """Show the last snapshot of ours again, in the place of somebody else's; whether there is one."""
+        if self._table is None or self._last_own() is None:
+            return False
+        with self._transaction(self._table) as tx:
+            self._set_back(tx)
+        return True
 
     def expire(self, now: int) -> int | None:
         """Forget snapshots whose time is over; the oldest version that can still be read.
@@ -142,7 +144,10 @@ class PublishedTable:
             self.load()
         if self._table is not None and not self._left:
             self._left = self._expired(self._table.metadata, self._known, now)
-            if self._left:
+            if self._left and changes.is_of_later(self._table.metadata):
+                # The clock was set: what is forgotten now would be so before it was written.
+                self._left = []
+            elif self._left:
                 self._forget(self._table)
         if self._table is not None and self._left:
             remove(self._table, self._left, self._known, data_files=self.owns_files)
@@ -175,7 +180,11 @@ class PublishedTable:
 
     def _set_back(self, tx: Transaction) -> None:
         """Stage that the last snapshot of ours is shown as we left it, if nobody is faster."""
-        last = self._last_own()
+        last, metadata = self._last_own(), tx.table_metadata
+        if changes.is_of_later(metadata):
+            at = iso(metadata.last_updated_ms)
+            why = f"somebody changed it at {at}, which is still to come here; see that clocks are right"
+            raise NotPublished(self.view, self.identifier, why)
         if last is not None:
             changes.show(tx, last.snapshot.snapshot_id)
         settings.set_right(tx, last, self._known, self.view)
@@ -183,7 +192,7 @@ class PublishedTable:
     def _foreign(self, table: Table) -> str | None:
         """What is shown in the place of the last snapshot of ours; None if that is."""
         last, current = self._last_own(), table.current_snapshot()
-        if last is not None and current != last.snapshot:
+        if current != (None if last is None else last.snapshot):
             return self._foreign_snapshot(current)
         return settings.changed(table.metadata, last, self._known, self.view)
 
@@ -224,21 +233,24 @@ class PublishedTable:
     def _replace(self, table: Table, change: Change, summary: Mapping[str, str], at: int) -> None:
         metadata, files = table.metadata, self.files()
         schema = _schema(metadata, settings.schema_of(metadata, self._last_own()), change.columns)
-        wrong: frozenset[int] = frozenset()
+        wrong, left = frozenset[int](), list[Known]()
         with self._transaction(table) as tx:
+            if schema is not None:
+                changes.expect_columns(tx)
             if self._foreign(table) is not None:
                 self._set_back(tx)
             if schema is not None:
                 mapping, wrong = mapping_of(schema, settings.earlier(metadata, self._known))
-                changes.have_columns(tx, schema)
-                changes.sort(tx, change.sorted_by)
+                changes.have_columns(tx, schema, change.sorted_by)
                 tx.set_properties({settings.MAPPING: mapping.model_dump_json()})
             gone = [files[path] for path in change.gone if path in files]
             self._snapshot(tx, Operation.OVERWRITE, change, gone, summary)
             coming = [Known(self._known[-1].snapshot, None, at, own=True)] if self._known else []
-            self._left = self._expired(metadata, [*self._known, *coming], at, wrong)
-            if self._left:
-                changes.forget(tx, [each.snapshot.snapshot_id for each in self._left])
+            left = self._expired(metadata, [*self._known, *coming], at, wrong)
+            if left:
+                changes.forget(tx, [each.snapshot.snapshot_id for each in left])
+        # Not before: of a commit that lost, nothing was forgotten.
+        self._left = left
 
     def _snapshot(
         self,

@@ -72,9 +72,9 @@ class IcebergView:
             change = Change(self._columns(wanted), wanted.described, gone, self.time_column)
             return self._rows.commit(change, contents.summary(at), at)
 
-    def set_back(self) -> None:
+    def set_back(self) -> bool:
         with self._speaking():
-            self._rows.set_back()
+            return self._rows.set_back()
 
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():
@@ -123,12 +123,9 @@ class IcebergView:
     def _wanted(self, contents: Contents) -> _Wanted:
         uris = {self.warehouse.uri(file.path): file for file in contents.files}
         there = self._rows.files()
-        footers = {}
-        for uri, file in uris.items():
-            if uri not in there:
-                with self.warehouse.open(file.path) as opened_file:
-                    footers[uri] = pq.read_metadata(opened_file)
-        return _Wanted(uris, footers)
+        new = [uri for uri in uris if uri not in there]
+        footers = self.warehouse.footers([uris[uri].path for uri in new])
+        return _Wanted(uris, dict(zip(new, footers, strict=True)))
 
     def _columns(self, wanted: _Wanted) -> StructType:
         """All columns: those of new files, and of the table while it keeps files or has no others."""
@@ -139,7 +136,7 @@ class IcebergView:
         return united(found)
 
     def _change_of_buckets(self, contents: Contents) -> Change:
-        parts, paths = contents.parts(), self._buckets.files()
+        parts, paths = contents.parts, self._buckets.files()
         kept = {_part_of(path): path for path in paths if _part_of(path) in parts}
         new = {part: places for part, places in parts.items() if part not in kept}
 

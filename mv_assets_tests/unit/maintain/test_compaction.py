@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from mv_assets.buckets import DAY
 from mv_assets.maintain import compaction
 from mv_assets.maintain import copies as copying
-from mv_assets.maintain.copies import copyable, portions, shape_of
+from mv_assets.maintain.copies import Source, copyable, portions, shape_of
 from mv_assets.maintain.errors import Miscounted
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.warehouse import Warehouse
@@ -437,3 +438,20 @@ def test_no_more_is_open_together_than_fits_and_what_is_large_is_open_alone(
     monkeypatch.setattr(copying, "_TOGETHER_FILES", 3)
     together = portions([1, 5, 4, 6, 2, 1, 1], lambda size: (1, size))
     assert list(together) == [[1, 5], [6], [4, 2, 1], [1]]
+
+
+def test_a_copy_does_not_let_readers_skip_what_is_not_a_number(tmp_path: Path) -> None:
+    """It is no bound of a column to Arrow, and greater than all else to Spark and DuckDB."""
+    numbers = [1.0, float("nan")]
+    held = {"x": numbers, "inside": [{"y": [each]} for each in numbers], "n": [1, 2], BUCKET: [0, 0]}
+    original, copied = tmp_path / "original.parquet", tmp_path / "copied.parquet"
+    pq.write_table(pa.table(held), original, write_statistics=["n", BUCKET])
+    source = Source(str(original), original.stat().st_size, [0])
+    copying.copy([source], pa.OSFile, lambda _number: pa.OSFile(str(copied), "wb"))
+    group = pq.read_metadata(copied).row_group(0)
+    told = {(column := group.column(at)).path_in_schema: column.is_stats_set for at in range(4)}
+    assert told == {"x": False, "inside.y.list.element": False, "n": True, BUCKET: True}
+    for path in (original, copied):
+        with duckdb.connect() as connection:
+            found = connection.execute(f"SELECT n FROM '{path}' WHERE x > 10").fetchall()
+        assert found == [(2,)]

@@ -57,7 +57,7 @@ def test_it_names_all_that_is_said_of_buckets(changed: dict[str, list[object]]) 
     # Two histories of a map may write the same bucket at the same version.
     other = made(rows=ROWS._replace(**changed))  # type: ignore[arg-type]
     assert other.digest != made().digest
-    assert not other.parts().keys() & made().parts().keys()
+    assert not other.parts.keys() & made().parts.keys()
 
 
 def test_it_names_watermark_definition_and_files() -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyiceberg.types import StringType
 
 from mv_assets.config import IcebergTarget, Target
 from mv_assets.state.model import Doing
 from mv_assets.tables.iceberg import catalogs
 from mv_assets_tests.support.iceberg_rest import RestCatalogServer, rest_catalog
+from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.published_lake import IcebergReader, PublishedLake, Reader, rows_of
 from mv_assets_tests.support.warehouse_lake import clocked_lakes
 
@@ -89,6 +91,32 @@ def test_a_peer_that_is_faster_is_not_published_over(made: RestLake) -> None:
     made.check_published()
     versions = [version for version in made.reader.snapshots().values() if version is not None]
     assert versions == sorted(set(versions))
+
+
+def test_columns_that_somebody_adds_at_the_same_time_are_not_taken_for_ours(made: RestLake) -> None:
+    """Servers number schemas by themselves: a snapshot that names the next one would name theirs."""
+    made.published()
+    with_sum = "SELECT date_trunc('hour', at) AS hour, sum(x) AS total FROM events GROUP BY ALL"
+    made.declare(view(sql=with_sum))
+    made.run()
+
+    class Late:
+        """Before its commit, somebody's column."""
+
+        def __init__(self, target: object) -> None:
+            self._target = target
+
+        def __getattr__(self, name: str) -> object:
+            if name == "commit" and "note" not in made.reader.rows().column_names:
+                with made.reader.table().update_schema() as update:  # type: ignore[attr-defined]
+                    update.add_column("note", StringType())
+            return getattr(self._target, name)
+
+    made.wrap = Late
+    made.published()
+    made.check_published()
+    assert made.publish(look=True).error is None
+    assert made.reader.rows().column_names == ["hour", "total"]
 
 
 def test_whoever_may_not_make_namespaces_writes_tables_in_one(
