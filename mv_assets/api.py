@@ -26,6 +26,7 @@ from mv_assets.views.catalog import Catalog
 _READING = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.groupByAliases": "true",
     "spark.sql.groupByOrdinal": "true",

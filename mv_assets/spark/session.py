@@ -32,6 +32,7 @@ _FIXED = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # CHAR(n) in SQL is plain text, as it is to whoever matches queries with views.
     "spark.sql.preserveCharVarcharTypeInfo": "false",
     # Nor can SQL name a file in place of a table.

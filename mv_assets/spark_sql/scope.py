@@ -17,7 +17,8 @@ class Source:
     where the schema is not known: a table without files yet, or one not looked at. `time_unit` is "s", "ms",
     "us" or "ns" for a time column that counts since 1970. `grain` is what the time column's values are
     truncated to, where that is known because the table is another view; None means raw instants. `zone` is
-    the time zone of that view, by whose clocks it truncates.
+    the time zone of that view, by whose clocks it truncates. `unsure` are the columns that may have wider
+    types in some files.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Source:
     time_unit: str | None = None
     grain: str | None = None
     zone: str | None = None
+    unsure: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import repeat
 
@@ -133,6 +133,27 @@ _LADDERS = (
     ("float", "double"),
     ("date", "timestamp_ntz", "timestamp"),
 )
+
+
+class Sampled(dict[str, str]):
+    """Columns of which some types are only those that some of the files have.
+
+    In another file such a column may have a wider type: a whole number digits after the point, a day a time.
+    """
+
+    def __init__(self, types: Mapping[str, str], unsure: Iterable[str]) -> None:
+        super().__init__(types)
+        self.unsure = frozenset(unsure)
+
+
+def unsure(columns: Mapping[str, str]) -> frozenset[str]:
+    """The columns that may have wider types in some files."""
+    return columns.unsure if isinstance(columns, Sampled) else frozenset()
+
+
+def is_one_type(kinds: Iterable[str]) -> bool:
+    """Whether one of the types holds the values of all."""
+    return any(set(kinds) <= set(ladder) for ladder in _LADDERS) or len(set(kinds)) == 1
 
 
 def common_type(kinds: Counter[str]) -> str:

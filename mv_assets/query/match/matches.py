@@ -186,7 +186,7 @@ def _groups(asked: Request, view_columns: ViewColumns, noted: Noted) -> Match:
     relies = _unique_keys(asked, view_columns, beyond.fewer)
     over = _Over(view_columns, asked.time, frozenset(join.table for join in further), asked.kinds)
     _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
-    kept = Known(view_columns.conditions.values(), asked.kinds)
+    kept = Known(view_columns.conditions.values(), asked.known.kinds)
     filters = [each for each in asked.filters if not kept.proves(each)]
     narrower = [join for join in beyond.narrower if not _never_null(asked, join)]
     filters += noted.all(lambda join: _matched(asked, view_columns, join), narrower)

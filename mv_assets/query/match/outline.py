@@ -57,7 +57,7 @@ class Asked:
 
     @classmethod
     def of(cls, asked: Request) -> Self:
-        base, anything = asked.source.base, Known((), asked.kinds)
+        base, anything = asked.source.base, Known((), asked.known.kinds)
         joined = {
             join.table: _columns(join.on) | frozenset(Column(base, name) for name in join.using)
             for join in asked.source.joins
@@ -105,7 +105,7 @@ class Outline:
             frozenset(join.table for join in joins if join.side != "LEFT" or not view.keys.get(join.table)),
             _columns(*kept),
             _columns(*view.conditions.values()),
-            tuple(fact_of(each, asked.kinds) for each in view.conditions.values()),
+            tuple(fact_of(each, asked.known.kinds) for each in view.conditions.values()),
             parts,
         )
 

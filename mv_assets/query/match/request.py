@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mv_assets.query.match.aggregation import Aggregation, aggregation_of, simpler_aggregation_of
 from mv_assets.query.match.clock import CLOCK
+from mv_assets.query.match.implication.constants import sampled
 from mv_assets.query.match.implication.known import Known
 from mv_assets.query.match.joins import From, conjuncts, rows_of, tables_of
 from mv_assets.query.match.ranges import Range, TimeOf, range_of
@@ -86,6 +87,9 @@ def request_of(
         for name, each in sources.items()
         for column, kind in (each.columns or {}).items()
     }
+    # How the values of a column are ordered; where it may have a wider type, no whole number is the next one.
+    unsure = {f"{name}.{column}".lower() for name, each in sources.items() for column in each.unsure}
+    compared = {name: sampled(kind) if name in unsure else kind for name, kind in kinds.items()}
     found, filters = range_of(rows.conditions, time)
     try:
         shape = shape_of(select, resolver.meaning, known)
@@ -102,7 +106,7 @@ def request_of(
         time,
         found,
         rows.conditions,
-        Known((*rows.conditions, *rows.equalities), kinds),
+        Known((*rows.conditions, *rows.equalities), compared),
         tuple(filters),
         None if rows.opaque is None else Refusal(str(rows.opaque)),
         frozenset(used),

@@ -18,6 +18,7 @@ from mv_assets.refusal import Refusal
 from mv_assets.run.opened import OpenProject
 from mv_assets.spark_sql.canonical import NotPlain
 from mv_assets.spark_sql.scope import Source
+from mv_assets.tables.types import Sampled, unsure
 from mv_assets.views.catalog import Catalog
 from mv_assets.views.view import View, unseen
 
@@ -99,7 +100,7 @@ class SchemaCache:
             found = self._project.tables[table].columns(statement.mentioned, everywhere=True) or {}
             self._searched.put(key, found=True)
             if found.keys() - before.keys():
-                self._columns.put(key, before | found)
+                self._columns.put(key, Sampled(before | found, unsure(before) | unsure(found)))
                 more = True
         return more
 
@@ -127,7 +128,8 @@ class SchemaCache:
             return catalog.views[name].source
         table = unseen(catalog.tables[name])
         columns = self.columns(name, statement, pinned)
-        return Source(name, dict(columns) if columns else None, table.time_column, table.time_unit)
+        known = dict(columns) if columns else None
+        return Source(name, known, table.time_column, table.time_unit, unsure=unsure(columns))
 
     def time(self, name: str, statement: Statement, pinned: Pinned) -> TimeOf | None:
         """The time column of a table or view; None if it has none that is known."""
@@ -187,7 +189,8 @@ class SchemaCache:
     def _key(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> object:
         """What the view's columns mean follows from the columns of what it reads."""
         read = [(name, sources[name]) for name in self._index.reads[view.name] if name in sources]
-        return view.name, time, tuple((name, tuple((each.columns or {}).items())) for name, each in read)
+        known = tuple((name, tuple((each.columns or {}).items()), each.unsure) for name, each in read)
+        return view.name, time, known
 
     def _view_columns(self, view: View, time: TimeOf, sources: Mapping[str, Source]) -> ViewColumns:
         if view.by_bucket:

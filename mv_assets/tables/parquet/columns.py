@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.tables.files.folders import Folder, Walk
-from mv_assets.tables.types import common_type, types_in
+from mv_assets.tables.types import Sampled, common_type, is_one_type, types_in
 
 _SAMPLE = 16
 _NEWEST = 3
@@ -25,7 +25,10 @@ _MOST = 2_000
 def columns_in(
     folder: Folder, walk: Walk, wanted: frozenset[str], *, everywhere: bool
 ) -> dict[str, str] | None:
-    """The columns of a few files, and of more while a `wanted` one is missing; None if none can be read."""
+    """The columns of a few files, and of more while a `wanted` one is missing; None if none can be read.
+
+    Unless all were read, and no column has types that do not go together, others may have wider ones.
+    """
     missing, read = {name.lower() for name in wanted}, 0
     kinds: dict[str, Counter[str]] = {}
     for tried, types in enumerate(_footers(folder, _places(walk, everywhere=everywhere)), 1):
@@ -35,7 +38,10 @@ def columns_in(
         # Where nothing can be read, each try may take its time.
         if (read >= _ALWAYS_READ and not missing) or (tried > _SAMPLE and not read):
             break
-    return {column: common_type(counted) for column, counted in kinds.items()} or None
+    found = {column: common_type(counted) for column, counted in kinds.items()}
+    mixed = [column for column, counted in kinds.items() if not is_one_type(counted)]
+    unsure = mixed if read == len(walk.names) else found
+    return (Sampled(found, unsure) if unsure else found) or None
 
 
 def _footers(folder: Folder, names: Iterable[str]) -> Iterator[dict[str, str]]:

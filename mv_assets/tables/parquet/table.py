@@ -23,6 +23,7 @@ from mv_assets.tables.parquet.examine import Examined, examine
 from mv_assets.tables.parquet.kept import KEPT, Carried, Kept, kept
 from mv_assets.tables.parquet.statistics import ranged
 from mv_assets.tables.times import TimeColumn
+from mv_assets.tables.types import Sampled, unsure
 
 # What a long first look that crashes or is cut short may cost: in files, and in bytes a thread, so that a
 # tick of the sensor comes to its first save however large the files are.
@@ -74,7 +75,8 @@ class ParquetFiles:
         folded = {name.lower() for name in given}
         inside = frozenset(name for name in wanted if name.lower() not in folded)
         found = columns_in(self.folder, walk, inside, everywhere=everywhere)
-        return None if found is None else found | given
+        # What folders say holds for all files in them.
+        return None if found is None else Sampled(found | given, unsure(found) - given.keys())
 
     def refused(self) -> Mapping[str, str]:
         """None: each file says of itself what can't be read."""

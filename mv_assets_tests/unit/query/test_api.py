@@ -123,6 +123,15 @@ def test_a_session_that_reads_sql_otherwise_is_refused(project: Path, spark: Spa
         mv_assets.sql(spark, 'SELECT count(*) FROM trips WHERE "fare" > 1', project)
 
 
+def test_a_session_that_takes_texts_as_they_are_written_is_refused(
+    project: Path, spark: SparkSession
+) -> None:
+    """With it Spark reads a backslash and a t, and not a tab: a view's filter by a tab would seem to hold."""
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    with pytest.raises(QueryRefused, match=r"escapedStringLiterals = true"):
+        mv_assets.sql(spark, "SELECT count(*) FROM trips WHERE zone = 'a\\tb'", project)
+
+
 def test_arguments_that_mean_nothing_are_refused(
     project: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import duckdb
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from mv_assets.query.match.implication.known import Known
+from mv_assets.query.match.implication.constants import sampled
+from mv_assets.query.match.implication.known import Kinds, Known
 
 KINDS = {
     "t.a": "int",
@@ -22,6 +24,8 @@ KINDS = {
     "t.f": "boolean",
     "t.day": "date",
 }
+# Where other files may have other types.
+SAMPLED = {name: sampled(kind) for name, kind in KINDS.items()}
 
 
 def condition(sql: str) -> exp.Expr:
@@ -31,8 +35,8 @@ def condition(sql: str) -> exp.Expr:
     return made
 
 
-def proves(known: str, goal: str) -> bool:
-    return Known([condition(each) for each in known.split(";") if each], KINDS).proves(condition(goal))
+def proves(known: str, goal: str, kinds: Kinds = KINDS) -> bool:
+    return Known([condition(each) for each in known.split(";") if each], kinds).proves(condition(goal))
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,44 @@ def test_what_need_not_hold_is_not_proved(known: str, goal: str) -> None:
     assert not proves(known, goal)
 
 
+@pytest.mark.parametrize(
+    ("known", "goal"),
+    [
+        ("a > 5", "a > 2"),
+        ("a >= 2", "a > 1"),
+        ("a = 2", "a > 1.5"),
+        ("a IN (1, 3)", "a IN (1, 2, 3)"),
+        ("a = b; b = 3", "a = 3"),
+        ("a BETWEEN 3 AND 4", "a < 5"),
+        ("day <= '2024-01-31'", "day < '2024-02-01'"),
+        ("day = '2024-01-02'", "day > DATE '2024-01-01'"),
+    ],
+)
+def test_what_follows_of_any_numbers_and_times_is_proved_of_some_files(known: str, goal: str) -> None:
+    assert proves(known, goal, SAMPLED)
+
+
+@pytest.mark.parametrize(
+    ("known", "goal"),
+    [
+        ("a > 5", "a >= 6"),
+        ("a < 3", "a <= 2"),
+        ("a > 0; a < 4", "a IN (1, 2, 3)"),
+        # As doubles they are one number, as decimals they are two.
+        ("a >= 0.1", "a > 0.09999999999999999999"),
+        ("a > 0.09999999999999999999", "a >= 0.1"),
+        ("day < '2024-02-01'", "day <= '2024-01-31'"),
+        ("day > '2024-01-01'", "day >= '2024-01-02'"),
+        # As a day it is the whole of it, as a time an hour.
+        ("day = '2024-01-01 10:00:00'", "day > '2024-01-01'"),
+        # Without ANSI mode a time beside a text is a text.
+        ("day = DATE '2024-01-01'", "day IN ('2024-01-01')"),
+    ],
+)
+def test_what_holds_of_whole_numbers_and_days_is_not_proved_of_some_files(known: str, goal: str) -> None:
+    assert not proves(known, goal, SAMPLED)
+
+
 def test_lists_of_very_many_constants_are_gone_through_once() -> None:
     """Value by value against all others, it would take minutes."""
     many = ", ".join(str(3 * number) for number in range(20_000))
@@ -156,9 +198,19 @@ CONDITIONS = st.recursive(
 @pytest.fixture(scope="module")
 def rows() -> duckdb.DuckDBPyConnection:
     """Every combination of the values, and of nulls."""
+    return filled("INT", VALUES)
+
+
+@pytest.fixture(scope="module")
+def wider_rows() -> duckdb.DuckDBPyConnection:
+    """The same where some files have numbers with digits after the point."""
+    return filled("DOUBLE", VALUES | {"a": [*VALUES["a"], "0.5", "2.5"]})
+
+
+def filled(kind: str, values_of: dict[str, list[str]]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (a INT, b INT, d DECIMAL(5, 1), s VARCHAR, f BOOLEAN)")
-    every = product(*([*values, "NULL"] for values in VALUES.values()))
+    connection.execute(f"CREATE TABLE t (a {kind}, b INT, d DECIMAL(5, 1), s VARCHAR, f BOOLEAN)")
+    every = product(*([*values, "NULL"] for values in values_of.values()))
     values = ", ".join(f"({', '.join(row)})" for row in every)
     connection.execute(f"INSERT INTO t VALUES {values}")
     return connection
@@ -168,5 +220,19 @@ def rows() -> duckdb.DuckDBPyConnection:
 @settings(max_examples=1_000)
 def test_no_row_is_an_exception(rows: duckdb.DuckDBPyConnection, known: list[str], goal: str) -> None:
     if proves(";".join(known), goal):
-        where = " AND ".join([*(f"({each})" for each in known), f"({goal}) IS NOT TRUE"])
-        assert rows.execute(f"SELECT * FROM t WHERE {where} LIMIT 1").fetchall() == []
+        assert exceptions(rows, known, goal) == []
+
+
+@given(known=st.lists(CONDITIONS, max_size=3), goal=CONDITIONS)
+@settings(max_examples=1_000)
+def test_no_row_of_a_wider_type_is_an_exception(
+    wider_rows: duckdb.DuckDBPyConnection, known: list[str], goal: str
+) -> None:
+    if proves(";".join(known), goal, SAMPLED):
+        assert exceptions(wider_rows, known, goal) == []
+
+
+def exceptions(rows: duckdb.DuckDBPyConnection, known: list[str], goal: str) -> list[Any]:
+    """Rows of which all is true that is known, and what was proved is not."""
+    where = " AND ".join([*(f"({each})" for each in known), f"({goal}) IS NOT TRUE"])
+    return rows.execute(f"SELECT * FROM t WHERE {where} LIMIT 1").fetchall()

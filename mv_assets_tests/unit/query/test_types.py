@@ -68,6 +68,33 @@ def test_values_that_types_decide_are_the_bases(unchecked: Make) -> None:
         asked(lake, text)
 
 
+WHOLE, PARTS = pa.array([1, 2, 3], pa.int32()), pa.array([1.0, 2.5, 3.0])
+DAYS_ONLY = pa.array([date(2020, 1, day) for day in (1, 2, 3)])
+HOURS_TOO = pa.array(
+    [datetime(2020, 1, 2, hour, tzinfo=UTC) for hour in (0, 10, 13)], pa.timestamp("us", "UTC")
+)
+
+
+@pytest.mark.parametrize("files", [4, 40])
+def test_no_next_number_and_no_next_day_is_relied_on_where_a_file_may_have_others(
+    unchecked: Make, files: int
+) -> None:
+    """One file among many that nobody has asked for its types, or one of few."""
+    lake = unchecked(
+        view("least", time_column="at", sql="SELECT at, f, x FROM events WHERE x <= 2"),
+        view("days", time_column="at", sql="SELECT at, f, d FROM events WHERE d <= '2020-01-02'"),
+    )
+    odd = 2 if files < 9 else 33
+    for number in range(files):
+        own = {"x": PARTS, "d": HOURS_TOO} if number == odd else {"x": WHOLE, "d": DAYS_ONLY}
+        put(lake, f"{number:02}", number % 4, f=pa.array([0.5, 1.5, 2.5]), **own)
+    lake.run()
+    for where in ("x < 3", "d < '2020-01-03'"):
+        assert not asked(lake, f"SELECT count(*) AS n, sum(f) AS f FROM events WHERE {where}").served.views
+    for where in ("x < 2", "x BETWEEN 1 AND 2", "d < '2020-01-02'", "d = '2020-01-02'"):
+        assert asked(lake, f"SELECT at, f FROM events WHERE {where}").served.views
+
+
 def test_a_join_by_the_text_of_a_number_is_the_bases(unchecked: Make) -> None:
     joined = "FROM events e LEFT JOIN zones z ON concat(e.x, '') = z.code"
     sql = f"SELECT date_trunc('hour', e.at) AS hour, z.kind, count(*) AS n {joined} GROUP BY ALL"

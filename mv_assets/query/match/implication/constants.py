@@ -16,7 +16,9 @@ from mv_assets.query.match.ranges import moment
 from mv_assets.spark_sql.canonical import bare
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
-_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+# What some files have as whole numbers others may have with digits after the point, and as days as times.
+_NUMBER, _DAY_OR_TIME = "number", "day or time"
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz", _DAY_OR_TIME})
 # A decimal has no more digits.
 _MOST_DIGITS = 38
 _EXACT_IN_DOUBLE = 1 << 53
@@ -48,6 +50,13 @@ _KEPT_WHOLE: dict[type[exp.Expr], Compare] = {
 COMPARISONS = frozenset(_KEPT)
 
 
+def sampled(kind: str | None) -> str | None:
+    """What a type is to be taken for, where some files may have a wider one."""
+    if kind in _WHOLE:
+        return _NUMBER
+    return _DAY_OR_TIME if kind == "date" else kind
+
+
 def kept(operator: type[exp.Expr], kind: str | None, constant: exp.Expr) -> ValueSet | None:
     """What a comparison keeps of a column of that type; None if it can't be told."""
     value = _value(kind, constant)
@@ -75,7 +84,7 @@ def _in_one_type(kind: str | None, constants: Sequence[exp.Expr]) -> bool:
     if kind in _TIMES:
         return all(kind == "date" and _DAY.fullmatch(text) for text in texts)
     numbers = [number for each in constants if (number := _number(each)) is not None]
-    return kind == "double" or not numbers or _is_exact(kind, numbers)
+    return kind in ("double", _NUMBER) or not numbers or _is_exact(kind, numbers)
 
 
 def _value(kind: str | None, constant: exp.Expr) -> Any:
@@ -94,6 +103,10 @@ def _value(kind: str | None, constant: exp.Expr) -> Any:
         # Both sides become doubles: what they become is compared.
         rounded = number == int(number) and abs(number) > _EXACT_IN_DOUBLE
         return None if rounded else float(number)
+    if kind == _NUMBER:
+        # As a double, and as a decimal of any digits, it is the same.
+        same = abs(number) < _EXACT_IN_DOUBLE and Decimal(float(number)) == number
+        return number if same else None
     if kind in _WHOLE and not -_LONG <= number <= _LONG - 1:
         # Beyond all BIGINTs, Spark takes a comparison for true or false, of a NULL too.
         return None
@@ -113,10 +126,12 @@ def _is_exact(kind: str | None, numbers: Sequence[Decimal]) -> bool:
 
 def _time(kind: str, constant: exp.Expr) -> Any:
     """A date in days, a time in microseconds: both are whole numbers."""
-    at = moment(constant, kind, None, days=kind == "date")
-    if at is None or kind != "date":
-        return at
-    return at // _DAY_US if at % _DAY_US == 0 else None
+    if kind not in ("date", _DAY_OR_TIME):
+        return moment(constant, kind, None, days=False)
+    at = moment(constant, "date", None, days=True)
+    if at is None or at % _DAY_US:
+        return None
+    return at // _DAY_US if kind == "date" else at
 
 
 def _number(node: exp.Expr) -> Decimal | None:

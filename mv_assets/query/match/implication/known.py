@@ -71,12 +71,12 @@ class Known:
     """Rows of which some conditions are true."""
 
     def __init__(self, conditions: Iterable[exp.Expr], kinds: Kinds) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._cases = _cases([fact_of(each, kinds) for each in conditions])
 
     def proves(self, condition: exp.Expr) -> bool:
         """Whether the condition is true of every such row."""
-        return self.proves_fact(fact_of(condition, self._kinds))
+        return self.proves_fact(fact_of(condition, self.kinds))
 
     def proves_fact(self, fact: Fact) -> bool:
         return all(case.proves(fact) for case in self._cases)
