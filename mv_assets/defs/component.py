@@ -3,6 +3,7 @@
 Dagster reads the types of fields, so annotations can't be left for later.
 """
 
+import re
 from typing import Any
 
 import dagster as dg
@@ -32,7 +33,9 @@ class ViewsScaffolder(dg.Scaffolder[Any]):
     """Writes an example. The folder's name is before its names, so that several fit together."""
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
-        dg.scaffold_component(request, {"name_prefix": request.target_path.stem, **_EXAMPLE})
+        # Dagster's names have letters, digits and underscores alone.
+        name = re.sub("[^A-Za-z0-9_]", "_", request.target_path.name)
+        dg.scaffold_component(request, {"name_prefix": name, **_EXAMPLE})
 
 
 @dg.scaffold_with(ViewsScaffolder)

@@ -102,14 +102,17 @@ def _refused(said: str) -> Iterator[None]:
     assert said in str(raised.value.__cause__)
 
 
-def test_what_is_scaffolded_works_as_it_is() -> None:
+@pytest.mark.parametrize(("folder", "prefix"), [("views", "views"), ("my-views.2", "my_views_2")])
+def test_what_is_scaffolded_works_as_it_is(folder: str, prefix: str) -> None:
     with create_defs_folder_sandbox() as sandbox:
-        path = sandbox.scaffold_component(component_cls=MaterializedViewsComponent, defs_path="views")
+        path = sandbox.scaffold_component(component_cls=MaterializedViewsComponent, defs_path=folder)
         written = yaml.safe_load((path / "defs.yaml").read_text())
         assert written["type"].endswith("MaterializedViewsComponent")
         with sandbox.build_all_defs() as defs:
             assert _keys(defs) == {"events", "events_daily"}
-            assert "views_watch_events" in {sensor.name for sensor in defs.get_repository_def().sensor_defs}
+            assert f"{prefix}_watch_events" in {
+                sensor.name for sensor in defs.get_repository_def().sensor_defs
+            }
 
 
 def test_the_dg_command_finds_it() -> None:
