@@ -186,7 +186,7 @@ class IcebergTableVersion:
             self._refuse_twice(made)
             lakehouse.enter(listing, made.others, read, how, table.inventory, table.settle_ms, on_read)
             listing.rewrites = rewrites(files, meaning)
-            files.forget()
+            files.finish()
             kept.keep(table.inventory.table, meaning, made)
         return listing
 
