@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
-from mv_assets.tables.parts import NUMBERS, Joined, Merged, Part
+from mv_assets.tables.parts import NUMBERS, Joined, Merged, Part, some
 from mv_assets.tables.places import Place
 from mv_assets.tables.times import FIRST, LAST
 from mv_assets.text import printable
@@ -210,7 +210,12 @@ class Listing:
         return Segment(self.names[index], self.crcs[index], self.starts[index], self.ends[index])
 
     def segments(self) -> Iterator[Segment]:
-        return (self.segment(index) for index in range(len(self)))
+        return map(Segment, self.names, self.crcs, self.starts, self.ends)
+
+    def some(self, places: Sequence[int]) -> Iterator[Segment]:
+        """The segments at some places."""
+        columns = (self.names, self.crcs, self.starts, self.ends)
+        return map(Segment, *(some(column, places) for column in columns))
 
     def leave_out(self, indices: set[int]) -> None:
         """Take files out of the columns that are there, but nowhere in time."""

@@ -111,6 +111,12 @@ class Joined(Sequence[T]):
     def append(self, value: T) -> None:
         self._columns[-1].append(value)
 
+    def some(self, places: Iterable[int]) -> list[T]:
+        """The values at some places; what `[]` gives for each takes several times as long."""
+        columns, firsts = self._columns, self._firsts
+        found = ((bisect_right(firsts, at) - 1, at) for at in places)
+        return [columns[which][at - firsts[which]] for which, at in found]
+
     def columns(self) -> Iterator[Any]:
         return (column for column in self._columns if len(column))
 
@@ -156,6 +162,11 @@ class Merged(MutableMapping[str, T]):
 
     def __repr__(self) -> str:
         return repr(self._all)
+
+
+def some(column: Sequence[T] | Joined[T], places: Iterable[int]) -> list[T]:
+    """The values of a column at some places."""
+    return column.some(places) if isinstance(column, Joined) else [column[at] for at in places]
 
 
 def pieces(column: array[int] | Joined[int]) -> list[Numbers]:

@@ -12,7 +12,7 @@ from mv_assets.buckets import Buckets
 from mv_assets.state.model import Fingerprint
 from mv_assets.tables.fingerprint import fingerprint_of
 from mv_assets.tables.listing import Listing
-from mv_assets.tables.parts import Numbers, pieces
+from mv_assets.tables.parts import Numbers, pieces, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def sweep(
                 soonest_end = last if soonest_end is None else min(soonest_end, last)
         if seen is None:
             reached = tuple(order[at] for at in members)
-            named = ((listing.names[at], listing.crcs[at]) for at in reached)
+            named = zip(some(listing.names, reached), some(listing.crcs, reached), strict=True)
             seen = reached, fingerprint_of(named)
         yield Reach(bucket, *seen)
 

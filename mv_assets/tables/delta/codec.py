@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -65,34 +65,46 @@ def _columns(files: FileList) -> pa.Table:
     values = zip(*((file.crc, 0, 0, file.size, file.changed, 0) for file in others), strict=True)
     tails = list(values) or [()] * len(NUMBERS)
     numbers = {
-        kind: pa.chunked_array(
-            [pa.array(memoryview(getattr(part, kind)), pa.int64()) for part in files.parts if part.names]
-            + [pa.array(tail, pa.int64())]
-        )
+        kind: pa.chunked_array([*(_column(getattr(part, kind)) for part in files.parts), tail], pa.int64())
         for kind, tail in zip(NUMBERS, tails, strict=True)
     }
-    partitions, deletes = files.all("partitions"), files.all("deletes")
-    texts = {id(values): json.dumps(values) for values in partitions.values()}
+    texts: dict[int, str] = {}
+    for values in files.all("partitions").values():
+        if id(values) not in texts:
+            texts[id(values)] = json.dumps(values)
     return pa.table(
         {
             "name": pa.array(names, pa.large_string()),
             **numbers,
             "unread": pa.array([False] * len(placed) + unread, pa.bool_()),
-            "nulls": pa.array(_told(files, "nulls", names), pa.int64()),
-            "path": pa.array(_told(files, "paths", names), pa.large_string()),
-            "elsewhere": pa.array(_told(files, "elsewhere", names), pa.large_string()),
-            "partition": pa.array(
-                (texts.get(id(partitions.get(name))) for name in names), pa.large_string()
+            "nulls": _told(files, "nulls", names, pa.int64()),
+            "path": _told(files, "paths", names),
+            "elsewhere": _told(files, "elsewhere", names),
+            "partition": _told(
+                files, "partitions", names, of=lambda values: texts[id(values)]
             ).dictionary_encode(),
-            "deletes": pa.array(
-                (deletes[name].places[0] if name in deletes else None for name in names), pa.large_string()
-            ),
+            "deletes": _told(files, "deletes", names, of=lambda deletes: deletes.places[0]),
         }
     )
 
 
-def _told(files: FileList, kind: str, names: list[str]) -> Iterator[Any]:
-    return map(dict(files.all(kind)).get, names)
+def _column(values: array[int]) -> pa.Array:
+    """The numbers as they are, without a step for each."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _told(
+    files: FileList,
+    kind: str,
+    names: list[str],
+    type_: pa.DataType | None = None,
+    of: Callable[[Any], Any] = lambda value: value,
+) -> pa.Array:
+    """What is said by name, null where nothing is."""
+    told, type_ = dict(files.all(kind)), type_ or pa.large_string()
+    if not told:
+        return pa.nulls(len(names), type_)
+    return pa.array((of(told[name]) if name in told else None for name in names), type_)
 
 
 def _files(table: pa.Table, placed: int) -> FileList:
