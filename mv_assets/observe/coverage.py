@@ -13,6 +13,7 @@ from mv_assets.config.values import EARLIEST
 from mv_assets.observe.maps import Maps
 from mv_assets.state.model import Snapshot
 from mv_assets.tables.listing import Listing
+from mv_assets.tables.reach import earliest
 from mv_assets.tables.times import FIRST
 from mv_assets.views.bounds import check_extension
 from mv_assets.views.errors import ExtendedTooFar, TooManyBuckets
@@ -21,7 +22,8 @@ from mv_assets.views.view import View
 
 def first_data(listing: Listing) -> tuple[int, str] | None:
     """The first time of which a listing has anything, and what has it."""
-    found = [(start, name) for name, start in zip(listing.names, listing.starts, strict=True)]
+    at = earliest(listing)
+    found = [] if at is None else [(listing.starts[at], listing.names[at])]
     waits = [(stretch.start_ms, stretch.why) for stretch in listing.pending]
     return min([*found, *waits], default=None)
 

@@ -14,6 +14,7 @@ from mv_assets.state import rules
 from mv_assets.state.model import SCHEMA_OF, CurrentInputs, Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint, fingerprint_of, hashed
 from mv_assets.tables.listing import Broken, Listing, Pending
+from mv_assets.tables.parts import some
 from mv_assets.tables.places import Place
 from mv_assets.tables.reach import next_end, source_end, sweep
 from mv_assets.views.view import View, Window
@@ -210,7 +211,7 @@ class ViewInputs:
         return [
             segment if self.listings[0] is listing else replace(segment, source=listing.table)
             for listing, places in zip(self.listings, seen.reached, strict=True)
-            for segment in map(listing.segment, places)
+            for segment in listing.some(places)
         ]
 
     def ending(self, now: int) -> Ending:
@@ -324,9 +325,9 @@ class ViewInputs:
     def changed(self, seen: BucketInputs, now: int) -> list[int]:
         """When the files of a bucket's windows last changed, by our clock."""
         return [
-            listing.changed[at] + listing.behind(now)
+            changed + listing.behind(now)
             for listing, places in zip(self.listings, seen.reached, strict=True)
-            for at in places
+            for changed in some(listing.changed, places)
         ]
 
     def dimensions_changed(self, now: int, within: int) -> tuple[int, ...]:

@@ -45,8 +45,7 @@ def verify(view_inputs: ViewInputs, tables: Mapping[str, Table]) -> None:
             raise KeyUnknown(name, key, "it changed while it was read")
         # What is said of files that are too young to be sure of is not said for ever.
         if known is not None and listing.recheck_at is None and again.recheck_at is None:
-            known.save_metadata({what: json.dumps(kinds).encode()}, _LAYOUT)
-            known.forget_metadata([what])
+            known.save_metadata({what: json.dumps(kinds).encode()}, _LAYOUT, but=[what])
 
 
 def unique(view: View, tables: Mapping[str, Table], inputs: Inputs) -> dict[str, dict[str, str]]:

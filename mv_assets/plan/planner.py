@@ -13,6 +13,7 @@ from mv_assets.observe.observation import Observation, Observed, Unchanged, cuto
 from mv_assets.state import rules
 from mv_assets.state.model import AttemptRecord, Header, PartitionRow, Planned, Snapshot
 from mv_assets.state.rules import Due, RetryState
+from mv_assets.tables.parts import some
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +259,7 @@ def to_read(
 def sizes(inputs: ViewInputs, reached: Mapping[int, Sequence[Sequence[int]]]) -> dict[str, int]:
     """The bytes of the files that buckets need of each table."""
     return {
-        listing.table: sum(
-            listing.sizes[at] for at in {at for each in reached.values() for at in each[place]}
-        )
+        listing.table: sum(some(listing.sizes, {at for each in reached.values() for at in each[place]}))
         for place, listing in enumerate(inputs.listings)
     }
 

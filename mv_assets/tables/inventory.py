@@ -124,31 +124,33 @@ class Inventory:
                 found |= {row.path: row.content for row in connection.execute(wanted)}
         return found
 
-    def save_metadata(self, taken: Mapping[str, bytes], layout: str) -> None:
-        """Remember what was taken from metadata files."""
+    def save_metadata(
+        self, taken: Mapping[str, bytes], layout: str, but: Container[str] | None = None
+    ) -> None:
+        """Remember what was taken from metadata files; with `but`, forget all others that are not in it."""
         rows = {
             path: {"table_name": self.table, "path": path, "layout": layout, "content": content}
             for path, content in taken.items()
         }
-        self._write(
-            sorted(rows),
-            lambda tx, paths: tx.execute(_UPSERT_METADATA[tx.dialect.name], [rows[path] for path in paths]),
-        )
-
-    def forget_metadata(self, but: Container[str]) -> None:
-        """Forget metadata files that the table no longer has."""
-        if self.database is None or not self.keep:
-            return
         mine = manifest.c.table_name == self.table
-        with self.database.read() as connection:
-            known = connection.execute(select(manifest.c.path).where(mine)).scalars().all()
-        self._write(
-            sorted(path for path in known if path not in but),
-            lambda tx, gone: tx.execute(delete(manifest).where(mine, manifest.c.path.in_(gone))),
-        )
 
-    def _write(self, names: list[str], step: Callable[[Connection, list[str]], object]) -> None:
-        if self.database is None or not self.keep or not names:
+        def save(tx: Connection, paths: list[str]) -> None:
+            tx.execute(_UPSERT_METADATA[tx.dialect.name], [rows[path] for path in paths])
+
+        def forget(tx: Connection) -> None:
+            known = tx.execute(select(manifest.c.path).where(mine)).scalars().all()
+            for gone in chunks(sorted(path for path in known if but is not None and path not in but)):
+                tx.execute(delete(manifest).where(mine, manifest.c.path.in_(gone)))
+
+        self._write(sorted(rows), save, None if but is None else forget)
+
+    def _write(
+        self,
+        names: list[str],
+        step: Callable[[Connection, list[str]], object],
+        last: Callable[[Connection], object] | None = None,
+    ) -> None:
+        if self.database is None or not self.keep or not (names or last):
             return
         database = self.database
 
@@ -156,6 +158,8 @@ class Inventory:
             with database.write() as connection:
                 for chunk in chunks(names):
                     step(connection, chunk)
+                if last is not None:
+                    last(connection)
 
         name = self.table.partition(":")[0]
         self.retry.run(self.retry.critical, None, f"remember files of table {name!r}", once)

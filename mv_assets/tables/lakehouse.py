@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -20,6 +20,7 @@ from mv_assets.tables.inventory import Inventory, Known
 from mv_assets.tables.listing import ALWAYS, Broken, Listing, OnRead
 from mv_assets.tables.parquet.footer import DamagedPages, Extent, Footer, Unusable, extent
 from mv_assets.tables.parquet.statistics import ranged
+from mv_assets.tables.parts import Part
 from mv_assets.tables.places import Place, find, has_ids
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds, of_text
 from mv_assets.tables.types import INTEGERS, shapes_in
@@ -183,6 +184,29 @@ def refuse_twice(table: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise TableRefused(table, f"lists {twice} twice", "rewrite that file's rows")
+
+
+def refuse_twice_in(
+    table: str, parts: Sequence[Part], known: Collection[int], others: Sequence[str] = ()
+) -> None:
+    """The same for the files of parts, and others.
+
+    Parts whose columns of names are `known`, by their ids, have no file twice, nor have two of them the same.
+
+    Raises:
+        TableRefused: a file is listed twice.
+
+    """
+    old = {id(part.names): part for part in parts if id(part.names) in known}
+    left, new = dict(old), [*others]
+    for part in parts:
+        # A part that comes twice is new the second time.
+        if left.pop(id(part.names), None) is None:
+            new += part.names
+    names = set(new)
+    for part in old.values():
+        new += (part.names[at] for at in part.among(names))
+    refuse_twice(table, new)
 
 
 def identity(file: Active) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.fingerprint import hashed
+from mv_assets.tables.parts import NUMBERS, Joined, Merged, Part, some
 from mv_assets.tables.places import Place
 from mv_assets.tables.times import FIRST, LAST
 from mv_assets.text import printable
@@ -149,6 +150,7 @@ class History:
 class Listing:
     """One complete listing. The columns hold the files that have a time range, broken ones included.
 
+    They are its own, or those of parts that it shares with other listings: these are not changed.
     `recheck_at` is the time from which the same files may mean something else: a checksum that was
     taken while its file was young is not trusted for ever.
     """
@@ -156,21 +158,21 @@ class Listing:
     table: str
     version: str
     at: int
-    names: list[str] = field(default_factory=list)
-    crcs: array[int] = field(default_factory=lambda: array("q"))
-    starts: array[int] = field(default_factory=lambda: array("q"))
-    ends: array[int] = field(default_factory=lambda: array("q"))
-    sizes: array[int] = field(default_factory=lambda: array("q"))
+    names: list[str] | Joined[str] = field(default_factory=list)
+    crcs: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
+    starts: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
+    sizes: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
     # When a file last changed, in ms; and the hash of what tells that it is still the same object.
-    changed: array[int] = field(default_factory=lambda: array("q"))
-    identities: array[int] = field(default_factory=lambda: array("q"))
+    changed: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
+    identities: array[int] | Joined[int] = field(default_factory=lambda: array("q"))
     broken: dict[str, Broken] = field(default_factory=dict)
     # Files that are there, but have no rows in time.
     timeless: set[str] = field(default_factory=set)
     # Those of them that could not be read and never were: they may hold rows of any time.
     unread: set[str] = field(default_factory=set)
     # Rows whose time is null belong to no bucket; they are counted here by file.
-    nulls: dict[str, int] = field(default_factory=dict)
+    nulls: MutableMapping[str, int] = field(default_factory=dict)
     # Types of the table's columns where the table itself, not each file, decides them.
     schema: Mapping[str, str] = field(default_factory=dict)
     details: Details = field(default_factory=Details)
@@ -188,6 +190,13 @@ class Listing:
     def __len__(self) -> int:
         return len(self.names)
 
+    def take(self, parts: Sequence[Part]) -> None:
+        """Have the files of parts, and no others yet."""
+        self.names = Joined((part.names for part in parts), [])
+        for column in NUMBERS:
+            setattr(self, column, Joined((getattr(part, column) for part in parts), array("q")))
+        self.nulls = Merged(part.nulls for part in parts)
+
     def add(self, segment: Segment, *, size: int = 0, changed: int = 0, identity: int = 0) -> None:
         self.names.append(segment.name)
         self.crcs.append(segment.crc)
@@ -201,14 +210,19 @@ class Listing:
         return Segment(self.names[index], self.crcs[index], self.starts[index], self.ends[index])
 
     def segments(self) -> Iterator[Segment]:
-        return (self.segment(index) for index in range(len(self)))
+        return map(Segment, self.names, self.crcs, self.starts, self.ends)
+
+    def some(self, places: Sequence[int]) -> Iterator[Segment]:
+        """The segments at some places."""
+        columns = (self.names, self.crcs, self.starts, self.ends)
+        return map(Segment, *(some(column, places) for column in columns))
 
     def leave_out(self, indices: set[int]) -> None:
         """Take files out of the columns that are there, but nowhere in time."""
         self.timeless |= {self.names[index] for index in indices}
         kept = [index for index in range(len(self)) if index not in indices]
         self.names = [self.names[index] for index in kept]
-        for column in ("crcs", "starts", "ends", "sizes", "changed", "identities"):
+        for column in NUMBERS:
             values = getattr(self, column)
             setattr(self, column, array("q", (values[index] for index in kept)))
 

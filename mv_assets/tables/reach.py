@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.model import Fingerprint
 from mv_assets.tables.fingerprint import fingerprint_of
 from mv_assets.tables.listing import Listing
-
-Numbers = npt.NDArray[np.int64]
-_NONE = np.array([], np.int64)
+from mv_assets.tables.parts import Numbers, pieces, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,8 @@ def sweep(
     Neighbours with the same segments share one fingerprint, so a file that spans ten thousand empty
     buckets is hashed once.
     """
-    starts, ends = listing.starts, listing.ends
-    order = sorted(_within(listing, *_stretch(buckets, first, end, before, after)), key=starts.__getitem__)
+    # By their starts; members are places in this order.
+    order, starts, ends = _within(listing, *_stretch(buckets, first, end, before, after))
     following, soonest_end = 0, None
     members: list[int] = []
     seen: tuple[tuple[int, ...], Fingerprint] | None = None
@@ -45,16 +42,17 @@ def sweep(
         if soonest_end is not None and soonest_end < begin:
             members = [at for at in members if ends[at] >= begin]
             seen, soonest_end = None, min((ends[at] for at in members), default=None)
-        while following < len(order) and starts[order[following]] < stop:
-            at = order[following]
+        while following < len(order) and starts[following] < stop:
+            at, last = following, ends[following]
             following += 1
-            if ends[at] >= begin:
+            if last >= begin:
                 members.append(at)
                 seen = None
-                soonest_end = ends[at] if soonest_end is None else min(soonest_end, ends[at])
+                soonest_end = last if soonest_end is None else min(soonest_end, last)
         if seen is None:
-            named = ((listing.names[at], listing.crcs[at]) for at in members)
-            seen = tuple(members), fingerprint_of(named)
+            reached = tuple(order[at] for at in members)
+            named = zip(some(listing.names, reached), some(listing.crcs, reached), strict=True)
+            seen = reached, fingerprint_of(named)
         yield Reach(bucket, *seen)
 
 
@@ -64,37 +62,62 @@ def _stretch(buckets: Buckets, first: int, end: int, before: int, after: int) ->
     return buckets.window(buckets.floor(first), before, after)[0], buckets.window(last, before, after)[1]
 
 
-def _within(listing: Listing, begin: int, stop: int) -> Sequence[int]:
-    """The places of the segments that reach into `[begin, stop)`; no step of Python for each of a million."""
-    starts, ends = _column(listing.starts), _column(listing.ends)
-    found: list[int] = np.flatnonzero((starts < stop) & (ends >= begin)).tolist()
-    return found
+def _within(listing: Listing, begin: int, stop: int) -> tuple[array[int], array[int], array[int]]:
+    """The segments that reach into `[begin, stop)` by their starts: their places, starts and ends.
+
+    No step of Python for each of a million.
+    """
+    found: list[tuple[Numbers, Numbers, Numbers]] = []
+    first = 0
+    for starts, ends in zip(pieces(listing.starts), pieces(listing.ends), strict=True):
+        at = np.flatnonzero((starts < stop) & (ends >= begin))
+        if at.size:
+            found.append((at + first, starts[at], ends[at]))
+        first += len(starts)
+    if not found:
+        return array("q"), array("q"), array("q")
+    places, starts, ends = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(starts, kind="stable")
+    return _array(places[order]), _array(starts[order]), _array(ends[order])
 
 
-def _column(values: array[int]) -> Numbers:
-    return np.frombuffer(values, np.int64) if values else _NONE
+def _array(numbers: Numbers) -> array[int]:
+    return array("q", numbers.tobytes())
+
+
+def earliest(listing: Listing) -> int | None:
+    """The place of a segment that begins first."""
+    found: list[tuple[int, int]] = []
+    first = 0
+    for starts in pieces(listing.starts):
+        at = int(starts.argmin())
+        found.append((int(starts[at]), first + at))
+        first += len(starts)
+    return min(found)[1] if found else None
 
 
 def source_end(listing: Listing, now: int) -> int | None:
     """How far the table's data is known to reach."""
     if listing.complete_through is not None:
         return listing.complete_through
-    starts, ends = _column(listing.starts), _column(listing.ends)
-    if not ends.size:
-        return None
-    if (latest := int(ends.max())) <= now:
+    latest = max((int(ends.max()) for ends in pieces(listing.ends)), default=None)
+    if latest is None or latest <= now:
         return latest
     # One that ends after now counts with its start, if that is past: one row dated 2099 must not let W run
     # away.
-    known = np.where(ends <= now, ends, starts)
-    past = known[known <= now]
-    return int(past.max()) if past.size else None
+    found: list[int] = []
+    for starts, ends in zip(pieces(listing.starts), pieces(listing.ends), strict=True):
+        known = np.where(ends <= now, ends, starts)
+        past = known[known <= now]
+        if past.size:
+            found.append(int(past.max()))
+    return max(found, default=None)
 
 
 def next_end(listing: Listing, now: int) -> int | None:
     """When a segment that lies in the future begins or ends; the same listing means more from then on."""
-    starts, ends = _column(listing.starts), _column(listing.ends)
-    if not ends.size or int(ends.max()) <= now:
-        return None
-    ahead = np.where(starts > now, starts, ends)[ends > now]
-    return int(ahead.min()) if ahead.size else None
+    found: list[int] = []
+    for starts, ends in zip(pieces(listing.starts), pieces(listing.ends), strict=True):
+        if int(ends.max()) > now:
+            found.append(int(np.where(starts > now, starts, ends)[ends > now].min()))
+    return min(found, default=None)

@@ -11,6 +11,7 @@ import numpy as np
 from mv_assets.state import health, rules
 from mv_assets.state.model import Header, PartitionRow, Segment, Snapshot, State
 from mv_assets.tables.listing import ALWAYS, Listing, Pending
+from mv_assets.tables.parts import pieces
 
 # Of more rows that changed the listing is made anew: each that comes or goes moves all behind it.
 _MOST_MOVED = 1_000
@@ -77,7 +78,7 @@ def _patched(last: Known, snapshot: Snapshot, at: int) -> tuple[Listing, list[in
     changed: list[Segment] = []
     for bucket in moved:
         place, row = bisect_left(listing.starts, bucket), snapshot.rows[bucket]
-        if listing.starts[place : place + 1].tolist() == [bucket]:
+        if place < len(listing) and listing.starts[place] == bucket:
             changed.append(listing.segment(place))
             for column in _COLUMNS:
                 del getattr(listing, column)[place]
@@ -140,7 +141,7 @@ def _gaps(start: int, listing: Listing) -> Iterator[tuple[int, int]]:
     if not listing.starts:
         yield start, ALWAYS[1]
         return
-    starts, ends = (np.frombuffer(column, np.int64) for column in (listing.starts, listing.ends))
+    starts, ends = (np.concatenate(pieces(column)) for column in (listing.starts, listing.ends))
     if starts[0] > start:
         yield start, int(starts[0])
     for at in np.flatnonzero(starts[1:] != ends[:-1] + 1).tolist():

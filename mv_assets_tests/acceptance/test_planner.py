@@ -197,8 +197,8 @@ def test_a_bucket_whose_files_never_rest_is_refreshed_all_the_same(lake: Lakes) 
     made.days(0)
     made.write("again.parquet", [day(0)])
     observed = made.look()
-    first, changed = made.clock(), observation_of(observed).view_inputs.base.changed
-    changed[:] = array("q", [first, first + 19_000])
+    first, base = made.clock(), observation_of(observed).view_inputs.base
+    base.changed = array("q", [first, first + 19_000])
     assert operations_of(planner.plan(later(observed, first + 19_999))) == []
     assert operations_of(planner.plan(later(observed, first + 20_000))) == [("APPEND", [0])]
 
@@ -242,7 +242,7 @@ def replaced_every_5_minutes(
             made.write(name, times, value=77 + minute)
         observed = made.look()
         base = observation_of(observed).view_inputs.base
-        base.changed[:] = array("q", [base.at if name in replaced else 0 for name in base.names])
+        base.changed = array("q", [base.at if name in replaced else 0 for name in base.names])
         if operations_of(planner.plan(observed)):
             found[minute] = operations_of(planner.plan(observed))
             made.carry_out(observed)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.delta.description import Description, name_of
-from mv_assets.tables.delta.files import FileList, refuse_twice
+from mv_assets.tables.delta.files import FileList, file_at, key_of, refuse_twice
 from mv_assets.tables.delta.log import Add, Commit, Key
 from mv_assets.tables.lakehouse import Active
 from mv_assets.tables.listing import Rewrite
@@ -26,12 +26,13 @@ def advanced(files: FileList, commits: Sequence[Commit], description: Descriptio
     for commit in commits:
         changes.follow(commit)
     places = files.places({name_of(path) for path, _ in changes.touched})
-    listed = {files.key(name): name for name in places}
+    listed = {key_of(name, place): name for name, place in places.items()}
     out = {key: name for key, name in listed.items() if key in changes.touched}
     found = files.without({name: places[name] for name in out.values()})
     came = (found.add(description.of(add)) for add in changes.added.values())
     refuse_twice([*(places.keys() - set(out.values())), *came])
-    before = {key: files.file(name, places[name]) for key, name in out.items()}
+    found.settle()
+    before = {key: file_at(name, places[name]) for key, name in out.items()}
     found.rewrites = _latest(found.rewrites | changes.rewritten(before, description))
     after = [description.of(add).file for add in changes.added.values()]
     found.history = files.history.then(_segments([*before.values(), *after]))

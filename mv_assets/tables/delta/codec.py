@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from mv_assets.state.model import Segment
-from mv_assets.tables.delta.files import NUMBERS, FileList
+from mv_assets.tables.delta.files import PART, DeltaPart, FileList
 from mv_assets.tables.lakehouse import Active
 from mv_assets.tables.listing import Rewrite, RowDeletes
 from mv_assets.tables.parquet.footer import Extent
+from mv_assets.tables.parts import NUMBERS
 
 _REWRITES = pa.schema(
     {
@@ -31,7 +32,7 @@ _REWRITES = pa.schema(
 
 def encoded(files: FileList, version: str) -> bytes:
     """The files, those in time first, and behind them what was rewritten."""
-    about = {"version": version, "placed": len(files.names)}
+    about = {"version": version, "placed": sum(len(part.names) for part in files.parts)}
     sink = pa.BufferOutputStream()
     for table, said in ((_columns(files), about), (_rewrites(files.rewrites), {})):
         schema = table.schema.with_metadata({"about": json.dumps(said)})
@@ -57,55 +58,83 @@ def decoded(content: bytes, version: str) -> FileList | None:
 
 
 def _columns(files: FileList) -> pa.Table:
-    others = list(files.others.values())
-    names = [*files.names, *files.others]
+    others = [file for part in files.parts for file in part.others.values()]
+    unread = [file.extent is None for file in others]
+    placed = [*chain.from_iterable(part.names for part in files.parts)]
+    names = [*placed, *(file.name for file in others)]
     values = zip(*((file.crc, 0, 0, file.size, file.changed, 0) for file in others), strict=True)
     tails = list(values) or [()] * len(NUMBERS)
     numbers = {
-        kind: pa.array(memoryview(getattr(files, kind) + array("q", tail)), pa.int64())
+        kind: pa.chunked_array([*(_column(getattr(part, kind)) for part in files.parts), tail], pa.int64())
         for kind, tail in zip(NUMBERS, tails, strict=True)
     }
-    texts = {id(values): json.dumps(values) for values in files.partitions.values()}
+    texts: dict[int, str] = {}
+    for values in files.all("partitions").values():
+        if id(values) not in texts:
+            texts[id(values)] = json.dumps(values)
     return pa.table(
         {
             "name": pa.array(names, pa.large_string()),
             **numbers,
-            "unread": pa.array(
-                [name in files.others and files.others[name].extent is None for name in names]
-            ),
-            "nulls": pa.array(map(files.nulls.get, names), pa.int64()),
-            "path": pa.array(map(files.paths.get, names), pa.large_string()),
-            "elsewhere": pa.array(map(files.elsewhere.get, names), pa.large_string()),
-            "partition": pa.array(
-                (texts.get(id(files.partitions.get(name))) for name in names), pa.large_string()
+            "unread": pa.array([False] * len(placed) + unread, pa.bool_()),
+            "nulls": _told(files, "nulls", names, pa.int64()),
+            "path": _told(files, "paths", names),
+            "elsewhere": _told(files, "elsewhere", names),
+            "partition": _told(
+                files, "partitions", names, of=lambda values: texts[id(values)]
             ).dictionary_encode(),
-            "deletes": pa.array(
-                (files.deletes[name].places[0] if name in files.deletes else None for name in names),
-                pa.large_string(),
-            ),
+            "deletes": _told(files, "deletes", names, of=lambda deletes: deletes.places[0]),
         }
     )
 
 
+def _column(values: array[int]) -> pa.Array:
+    """The numbers as they are, without a step for each."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _told(
+    files: FileList,
+    kind: str,
+    names: list[str],
+    type_: pa.DataType | None = None,
+    of: Callable[[Any], Any] = lambda value: value,
+) -> pa.Array:
+    """What is said by name, null where nothing is."""
+    told, type_ = dict(files.all(kind)), type_ or pa.large_string()
+    if not told:
+        return pa.nulls(len(names), type_)
+    return pa.array((of(told[name]) if name in told else None for name in names), type_)
+
+
 def _files(table: pa.Table, placed: int) -> FileList:
-    names = table["name"].to_pylist()
-    numbers = {kind: _numbers(table[kind]) for kind in NUMBERS}
-    texts = {text: json.loads(text) for text in table["partition"].unique().to_pylist() if text is not None}
-    files = FileList(
-        names[:placed],
-        nulls=_by_name(table, names, "nulls"),
-        paths=_by_name(table, names, "path"),
-        elsewhere=_by_name(table, names, "elsewhere"),
-        partitions={name: texts[text] for name, text in _by_name(table, names, "partition").items()},
-        deletes={name: RowDeletes((place,)) for name, place in _by_name(table, names, "deletes").items()},
-    )
-    for kind, values in numbers.items():
-        setattr(files, kind, values[:placed])
-    for at, unread in islice(enumerate(table["unread"].to_pylist()), placed, None):
-        extent = None if unread else Extent(None, files.nulls.get(names[at], 0))
-        crc, size, changed = (numbers[kind][at] for kind in ("crcs", "sizes", "changed"))
-        files.others[names[at]] = Active(names[at], crc, size, changed, extent)
-    return files
+    kinds = [text for text in table["partition"].unique().to_pylist() if text is not None]
+    texts = {text: json.loads(text) for text in kinds}
+    parts = [_part(table.slice(at, min(PART, placed - at)), texts) for at in range(0, placed, PART)]
+    others, left = table.slice(placed), _part(table.slice(placed, 0), texts)
+    _say(left, others, others["name"].to_pylist(), texts)
+    rows = [others[kind].to_pylist() for kind in ("name", "crcs", "sizes", "changed", "unread")]
+    for name, crc, size, changed, unread in zip(*rows, strict=True):
+        extent = None if unread else Extent(None, left.nulls.get(name, 0))
+        left.others[name] = Active(name, crc, size, changed, extent)
+    return FileList([*parts, left] if left.others else parts)
+
+
+def _part(table: pa.Table, texts: Mapping[str, Any]) -> DeltaPart:
+    part = DeltaPart(table["name"].to_pylist())
+    for kind in NUMBERS:
+        setattr(part, kind, _numbers(table[kind]))
+    _say(part, table, part.names, texts)
+    return part
+
+
+def _say(part: DeltaPart, table: pa.Table, names: list[str], texts: Mapping[str, Any]) -> None:
+    """What differs per file."""
+    part.nulls = _by_name(table, names, "nulls")
+    part.paths = _by_name(table, names, "path")
+    part.elsewhere = _by_name(table, names, "elsewhere")
+    part.partitions = {name: texts[text] for name, text in _by_name(table, names, "partition").items()}
+    part.deletes = {name: RowDeletes((place,)) for name, place in _by_name(table, names, "deletes").items()}
 
 
 def _numbers(column: pa.ChunkedArray) -> array[int]:

@@ -20,7 +20,7 @@ from mv_assets.tables.inventory import Inventory
 _FORMAT = 1
 # A list is saved when its changes since the last time are this part of it, or came in this many commits:
 # what a process that starts has to read of the log, against what is written.
-_PART_CHANGED, _COMMITS = 8, 16
+_PART_CHANGED, _COMMITS = 8, 48
 _TABLES = 64
 
 

@@ -256,11 +256,11 @@ class DeltaTableVersion:
             files.enter(listing)
             listing.details = Details(
                 table.path.rstrip("/"),
-                files.elsewhere,
-                files.partitions,
+                files.all("elsewhere"),
+                files.all("partitions"),
                 columns.places,
                 self.refused,
-                deletes=files.deletes,
+                deletes=files.all("deletes"),
             )
             self._read(listing, files, gone, on_read)
         return listing

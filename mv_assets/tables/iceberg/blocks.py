@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mv_assets.state.model import Segment
 from mv_assets.tables import lakehouse
@@ -27,6 +27,7 @@ from mv_assets.tables.iceberg.times import IcebergTime, stated_extent
 from mv_assets.tables.lakehouse import BY_SPARK, Active, Reader
 from mv_assets.tables.listing import Broken, Listing, RowDeletes
 from mv_assets.tables.parquet.footer import Extent, Range
+from mv_assets.tables.parts import Part
 from mv_assets.tables.recent import Recent
 
 if TYPE_CHECKING:
@@ -43,29 +44,38 @@ def _numbers() -> array[int]:
 
 @dataclass(slots=True)
 class Block:
-    """Data files that the manifest places in time, before rows of them are deleted; and all others."""
+    """Data files that the manifest places in time, before rows of them are deleted; and all others.
 
-    names: list[str] = field(default_factory=list)
-    crcs: array[int] = field(default_factory=_numbers)
-    starts: array[int] = field(default_factory=_numbers)
-    ends: array[int] = field(default_factory=_numbers)
-    sizes: array[int] = field(default_factory=_numbers)
-    identities: array[int] = field(default_factory=_numbers)
+    What differs per file and is the same for all snapshots is said of the others too.
+    """
+
+    files: Part = field(default_factory=Part)
     rows: array[int] = field(default_factory=_numbers)
     sequences: array[int] = field(default_factory=_numbers)
     snapshots: array[int] = field(default_factory=_numbers)
     # The partitions that there are, and for each file which of them it is in.
     partitions: list[Partition] = field(default_factory=list)
     places: array[int] = field(default_factory=_numbers)
-    texts: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
-    elsewhere: dict[str, str] = field(default_factory=dict)
-    nulls: dict[str, int] = field(default_factory=dict)
     # Those nowhere in time, of which only the file itself knows where its rows lie, or that can't be read.
     others: list[Entry] = field(default_factory=list)
     spec: int = 0
+    # The snapshots that there are, and the files with the times at which these were committed.
+    commits: tuple[int, ...] = ()
+    _dated: tuple[tuple[int, ...], Part] | None = None
 
     def __len__(self) -> int:
-        return len(self.names) + len(self.others)
+        return len(self.files.names) + len(self.others)
+
+    def dated(self, committed: Mapping[int, int]) -> Part:
+        """The files with when they were committed; snapshots expire."""
+        times = tuple(committed.get(snapshot, 0) for snapshot in self.commits)
+        if self._dated is None or self._dated[0] != times:
+            if len(times) == 1:
+                changed = array("q", times) * len(self.snapshots)
+            else:
+                changed = array("q", (committed.get(snapshot, 0) for snapshot in self.snapshots))
+            self._dated = times, replace(self.files, changed=changed)
+        return self._dated[1]
 
 
 @dataclass(frozen=True)
@@ -155,27 +165,28 @@ class Meaning:
             if entry.status != DELETED:
                 self._enter(block, entry, (manifest.spec, entry.partition), places)
         block.partitions = list(places)
+        block.commits = tuple(sorted({*block.snapshots}))
         return block
 
     def _enter(self, block: Block, entry: Entry, partition: Partition, places: dict[Partition, int]) -> None:
-        name, extent = self.name(entry.path), self.extent(entry, partition)
+        name, extent, files = self.name(entry.path), self.extent(entry, partition), block.files
         texts = self.values(partition)[1]
         if texts:
-            block.texts[name] = texts
+            files.partitions[name] = texts
         if name == entry.path:
-            block.elsewhere[name] = name
+            files.elsewhere[name] = name
         if extent is None or extent.range is None or self.refused(entry) is not None:
             block.others.append(entry)
             return
         if extent.nulls:
-            block.nulls[name] = extent.nulls
-        block.names.append(name)
+            files.nulls[name] = extent.nulls
+        files.names.append(name)
         crc = self.crc(name, entry.size, partition)
-        block.crcs.append(crc)
-        block.identities.append(lakehouse.identity(Active(name, crc, entry.size, 0, extent)))
-        block.starts.append(extent.range[0])
-        block.ends.append(extent.range[1])
-        block.sizes.append(entry.size)
+        files.crcs.append(crc)
+        files.identities.append(lakehouse.identity(Active(name, crc, entry.size, 0, extent)))
+        files.starts.append(extent.range[0])
+        files.ends.append(extent.range[1])
+        files.sizes.append(entry.size)
         block.rows.append(entry.rows)
         block.sequences.append(entry.sequence)
         block.snapshots.append(entry.snapshot)
@@ -242,6 +253,13 @@ def blocks(meaning: Meaning, files: Metadata, manifests: Sequence[Manifest]) -> 
             yield block
 
 
+class Placed(NamedTuple):
+    """A block, and its files as deletes leave them."""
+
+    block: Block
+    files: Part
+
+
 @dataclass(slots=True)
 class Assembly:
     """A listing that is put together of blocks."""
@@ -252,52 +270,39 @@ class Assembly:
     # When snapshots were committed.
     committed: Mapping[int, int]
     row_deletes: dict[str, RowDeletes] = field(default_factory=dict)
-    texts: dict[str, Mapping[str, str | None]] = field(default_factory=dict)
-    elsewhere: dict[str, str] = field(default_factory=dict)
-    # The blocks, by where they begin in the listing.
-    parts: dict[int, Block] = field(default_factory=dict)
-    # As those of the blocks.
+    placed: list[Placed] = field(default_factory=list)
+    # Those of the blocks that are nowhere in time, or yet to be read.
     others: list[Active] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
 
+    @property
+    def parts(self) -> list[Part]:
+        return [each.files for each in self.placed]
+
     def add(self, block: Block) -> None:
-        listing, first = self.listing, len(self.listing)
-        self.parts[first] = block
-        listing.names += block.names
-        listing.crcs += block.crcs
-        listing.starts += block.starts
-        listing.ends += block.ends
-        listing.sizes += block.sizes
-        listing.identities += block.identities
-        listing.changed += self._changed(block.snapshots)
-        listing.nulls |= block.nulls
-        self.texts |= block.texts
-        self.elsewhere |= block.elsewhere
+        files = block.dated(self.committed)
         if self.deletes:
-            self._delete(block, first)
+            files = self._delete(block, files)
+        self.placed.append(Placed(block, files))
         for entry in block.others:
             self._other(entry, (block.spec, entry.partition))
 
-    def _changed(self, snapshots: array[int]) -> array[int]:
-        """When each of some snapshots was committed; mostly all are the same one."""
-        if len({*snapshots}) == 1:
-            return array("q", [self.committed.get(snapshots[0], 0)]) * len(snapshots)
-        return array("q", (self.committed.get(snapshot, 0) for snapshot in snapshots))
-
-    def _delete(self, block: Block, first: int) -> None:
+    def _delete(self, block: Block, files: Part) -> Part:
         """Say of each file what is deleted of it."""
-        keys = [plain(name) for name in block.names] if block.elsewhere else block.names
+        names, crcs = files.names, files.crcs[:]
+        keys = [plain(name) for name in names] if files.elsewhere else names
         for at in self.deletes.among(keys, block.partitions, block.places):
-            name, partition = block.names[at], block.partitions[block.places[at]]
-            span = block.starts[at], block.ends[at]
-            path = self.elsewhere.get(name) or f"{self.meaning.root}/{name}"
+            name, partition = names[at], block.partitions[block.places[at]]
+            span = files.starts[at], files.ends[at]
+            path = files.elsewhere.get(name) or f"{self.meaning.root}/{name}"
             found = self.deletes.of(path, partition, block.sequences[at], span)
             if found:
                 identities = [delete.identity for delete in found]
-                self.listing.crcs[first + at] = self.meaning.crc(name, block.sizes[at], partition, identities)
+                crcs[at] = self.meaning.crc(name, files.sizes[at], partition, identities)
                 refused = self._note(name, found, block.rows[at])
                 if refused is not None:
                     self.listing.broken[name] = Broken(name, refused, *span)
+        return files if crcs == files.crcs else replace(files, crcs=crcs)
 
     def _other(self, entry: Entry, partition: Partition) -> None:
         name, extent = self.meaning.name(entry.path), self.meaning.extent(entry, partition)

@@ -11,23 +11,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from mv_assets.state.model import Segment
-from mv_assets.tables.iceberg.blocks import Assembly, Block, Meaning
-from mv_assets.tables.listing import Listing
+from mv_assets.tables.iceberg.blocks import Assembly, Block, Meaning, Placed
+from mv_assets.tables.listing import History
+from mv_assets.tables.parts import Part
 from mv_assets.tables.recent import Recent
 
-_COLUMNS = ("crcs", "starts", "ends")
+_Blocks = Mapping[int, Placed]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A listing all of whose files are in blocks, and these by where they begin in it."""
+    """How a listing came about all of whose files are in blocks, none of them twice; these by their ids."""
 
-    listing: Listing
-    parts: Mapping[int, Block]
+    history: History
+    blocks: _Blocks
 
 
-# So many files at most, some 60 bytes each beside those of the blocks.
+# So many files at most, which are those of the blocks.
 KEPT: Recent[_Kept] = Recent(2_000_000)
+
+
+def known(table: str, meaning: Meaning) -> list[Block]:
+    """Blocks that have no file twice, nor have two of them the same one."""
+    last = KEPT.get((table, meaning.text))
+    return [] if last is None else [placed.block for placed in last.blocks.values()]
 
 
 def keep(table: str, meaning: Meaning, made: Assembly) -> None:
@@ -37,31 +44,26 @@ def keep(table: str, meaning: Meaning, made: Assembly) -> None:
         # What only the files themselves tell, or nobody, may change without a commit.
         KEPT.forget(key)
         return
-    last, now = KEPT.get(key), _Kept(listing, made.parts)
+    last, now = KEPT.get(key), {id(placed.block): placed for placed in made.placed}
     if last is not None:
-        listing.history = last.listing.history.then({*_only(last, now)} ^ {*_only(now, last)})
-    KEPT.put(key, now, len(listing))
+        listing.history = last.history.then({*_only(last.blocks, now)} ^ {*_only(now, last.blocks)})
+    KEPT.put(key, _Kept(listing.history, now), len(listing))
 
 
-def _only(some: _Kept, others: _Kept) -> Iterator[Segment]:
+def _only(some: _Blocks, others: _Blocks) -> Iterator[Segment]:
     """The segments of blocks that are not among others, and those that deletes left otherwise there."""
-    places = {id(block): first for first, block in others.parts.items()}
-    for first, block in some.parts.items():
-        number = len(block.names)
-        if id(block) in places:
-            changed = _differing(some.listing, first, others.listing, places[id(block)], number)
-            yield from (some.listing.segment(first + at) for at in changed)
+    for block, placed in some.items():
+        files = placed.files
+        if block in others:
+            yield from map(files.segment, _differing(files, others[block].files))
         else:
-            yield from map(some.listing.segment, range(first, first + number))
+            yield from map(files.segment, range(len(files.names)))
 
 
-def _differing(one: Listing, first: int, other: Listing, second: int, number: int) -> list[int]:
-    """Which of so many files, from some place on in each of two listings, are not the same in both."""
-    if not number:
+def _differing(one: Part, other: Part) -> list[int]:
+    """Which files of one block deletes left otherwise: that is in their checksums."""
+    if one.crcs is other.crcs or not one.names:
         return []
-    unlike = np.zeros(number, bool)
-    for column in _COLUMNS:
-        values, before = (np.frombuffer(getattr(each, column), np.int64) for each in (one, other))
-        unlike |= values[first : first + number] != before[second : second + number]
+    unlike = np.frombuffer(one.crcs, np.int64) != np.frombuffer(other.crcs, np.int64)
     found: list[int] = np.flatnonzero(unlike).tolist()
     return found

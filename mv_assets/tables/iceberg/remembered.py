@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,6 +34,8 @@ class Metadata:
     # All that the look was about, and whether some of it was read anew.
     used: set[str] = field(default_factory=set)
     fresh: bool = False
+    # What is yet to be saved.
+    _taken: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def layout(self) -> str:
@@ -63,10 +65,14 @@ class Metadata:
         """Say that manifests are still wanted, which need not be read."""
         self.used.update(map(place_of, manifests))
 
-    def forget(self) -> None:
-        """Forget files that are no longer the table's."""
+    def aside(self) -> Metadata:
+        """The same, but for what was used; what it reads is saved with all else."""
+        return replace(self, used=set(), fresh=False)
+
+    def finish(self) -> None:
+        """Remember what was read, and forget files that are no longer the table's."""
         if self.fresh:
-            self.inventory.forget_metadata(self.used)
+            self.inventory.save_metadata(self._taken, self.layout, but=self.used)
 
     def _read(self, manifests: Sequence[Manifest], known: dict[str, list[Entry]]) -> list[list[Entry]]:
         from mv_assets.tables.iceberg import avro  # noqa: PLC0415 - of an extra
@@ -74,7 +80,9 @@ class Metadata:
         new = [each for each in manifests if place_of(each) not in known]
         if new:
             with ThreadPoolExecutor(_THREADS) as pool:
-                found = pool.map(lambda each: avro.entries(self.io, each, self.time), new)
+                # Mostly it is one, for which no thread is worth starting.
+                each_of = map if len(new) == 1 else pool.map
+                found = each_of(lambda each: avro.entries(self.io, each, self.time), new)
                 taken = {place_of(each): entries for each, entries in zip(new, found, strict=True)}
             self._save({place: packed(entries, Entry) for place, entries in taken.items()})
             known |= taken
@@ -86,7 +94,10 @@ class Metadata:
 
     def _save(self, taken: dict[str, bytes]) -> None:
         self.fresh = True
-        self.inventory.save_metadata(taken, self.layout)
+        self._taken |= taken
+        if len(self._taken) >= _BATCH:
+            self.inventory.save_metadata(self._taken, self.layout)
+            self._taken.clear()
 
 
 def _rows(content: bytes, kind: type[Any]) -> list[Any] | None:

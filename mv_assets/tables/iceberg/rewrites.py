@@ -77,7 +77,7 @@ def _remembered(
     place = (before.manifest_list, after.manifest_list, meaning.text)
     known = _recent.get(place)
     if known is None:
-        asked = Metadata(files.io, files.inventory, files.time)
+        asked = files.aside()
         rewrite, size = _rewrite(asked, meaning, before, after, most)
         known = rewrite, size, frozenset(asked.used)
         files.fresh |= asked.fresh

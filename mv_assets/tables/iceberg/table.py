@@ -14,11 +14,10 @@ from mv_assets.config.storage import Storage
 from mv_assets.tables import lakehouse
 from mv_assets.tables.errors import TableRefused, TableUnreadable
 from mv_assets.tables.fingerprint import hashed
-from mv_assets.tables.iceberg import schemas
+from mv_assets.tables.iceberg import kept, schemas
 from mv_assets.tables.iceberg.blocks import Assembly, Meaning, blocks
 from mv_assets.tables.iceberg.catalogs import named_table
 from mv_assets.tables.iceberg.entries import Entry, Manifest
-from mv_assets.tables.iceberg.kept import keep
 from mv_assets.tables.iceberg.metadata import static_table
 from mv_assets.tables.iceberg.positions import positions
 from mv_assets.tables.iceberg.remembered import Metadata
@@ -28,6 +27,7 @@ from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.lakehouse import Active, Reader
 from mv_assets.tables.listing import Details, Listing, OnRead, unnoticed
 from mv_assets.tables.parquet.footer import Extent, Unusable
+from mv_assets.tables.parts import Merged
 from mv_assets.tables.times import TimeColumn
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ class IcebergTableVersion:
             made = self._assembled(listing, meaning, files)
             listing.details = Details(
                 meaning.root,
-                made.elsewhere,
-                made.texts,
+                Merged(part.elsewhere for part in made.parts),
+                Merged(part.partitions for part in made.parts),
                 schemas.places(self.opened.metadata),
                 self.refused,
                 deletes=made.row_deletes,
@@ -183,12 +183,17 @@ class IcebergTableVersion:
                 return self._read(made.entries[file.name], time)
 
             how = "" if time is None else f"{time.place.meaning} {time.column.unit}"
-            lakehouse.refuse_twice(table.name, [*listing.names, *(file.name for file in made.others)])
+            self._refuse_twice(made)
             lakehouse.enter(listing, made.others, read, how, table.inventory, table.settle_ms, on_read)
             listing.rewrites = rewrites(files, meaning)
-            files.forget()
-            keep(table.inventory.table, meaning, made)
+            files.finish()
+            kept.keep(table.inventory.table, meaning, made)
         return listing
+
+    def _refuse_twice(self, made: Assembly) -> None:
+        table, others = self.table, [file.name for file in made.others]
+        known = () if others else kept.known(table.inventory.table, made.meaning)
+        lakehouse.refuse_twice_in(table.name, made.parts, {id(block.files.names) for block in known}, others)
 
     def _assembled(self, listing: Listing, meaning: Meaning, files: Metadata) -> Assembly:
         """The listing with the data files of the current snapshot; some are yet to be read."""
@@ -199,6 +204,7 @@ class IcebergTableVersion:
         made = Assembly(listing, meaning, deletes, committed)
         for block in blocks(meaning, files, [each for each in manifests if not each.deletes]):
             made.add(block)
+        listing.take(made.parts)
         return made
 
     def _manifests(self, files: Metadata) -> list[Manifest]:

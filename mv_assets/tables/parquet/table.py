@@ -122,8 +122,9 @@ class _Look:
     """A listing in the making: what is known of the files is filled in, the others are examined."""
 
     def __init__(self, table: ParquetFiles, walk: Walk) -> None:
-        unset = array("q", bytes(8 * len(walk.names)))
         self._table = table
+        self._crcs, self._starts, self._ends = (array("q", bytes(8 * len(walk.names))) for _ in range(3))
+        self._sizes, self._changed, self._identities = walk.sizes, walk.changed, walk.identities[:]
         self._unusable = {name: Broken(name, why) for name, why in walk.unusable.items()}
         # Places of the files that are yet to be filled in.
         self._left: dict[str, int] = {}
@@ -137,12 +138,12 @@ class _Look:
             walk.version,
             table.clock(),
             names=walk.names,
-            crcs=unset,
-            starts=unset[:],
-            ends=unset[:],
-            sizes=walk.sizes,
-            changed=walk.changed,
-            identities=walk.identities[:],
+            crcs=self._crcs,
+            starts=self._starts,
+            ends=self._ends,
+            sizes=self._sizes,
+            changed=self._changed,
+            identities=self._identities,
             schema=partitions.types_of(walk.names, table.time),
             details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
@@ -241,8 +242,8 @@ class _Look:
         self._gone |= {self._left[name] for name in found.keys() - there.keys()}
         for name, (entry, *_) in there.items():
             at = self._left[name]
-            self._listing.identities[at], self._listing.sizes[at] = entry.identity, entry.size
-            self._listing.changed[at] = entry.changed or 0
+            self._identities[at], self._sizes[at] = entry.identity, entry.size
+            self._changed[at] = entry.changed or 0
             self._place(at, known[name])
 
     def _place(self, at: int, known: Known) -> None:
@@ -250,7 +251,7 @@ class _Look:
         listing, settle = self._listing, self._table.settle_ms
         name = listing.names[at]
         # A store tells seconds: what is written twice in one is told apart by its content alone.
-        listing.identities[at] ^= known.crc
+        self._identities[at] ^= known.crc
         if not known.trusted:
             self._young.add(name)
             listing.recheck(listing.at + settle)
@@ -265,4 +266,4 @@ class _Look:
             if known.error is not None:
                 listing.unread.add(name)
             return
-        listing.crcs[at], listing.starts[at], listing.ends[at] = known.crc, known.start_ms, known.end_ms
+        self._crcs[at], self._starts[at], self._ends[at] = known.crc, known.start_ms, known.end_ms

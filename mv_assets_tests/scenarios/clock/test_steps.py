@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -174,8 +175,8 @@ def test_files_that_never_rest_do_not_hold_a_bucket_that_was_refreshed_by_a_cloc
     made.write("never-rests.parquet", [day(0)])
     observed = made.look(whole=True)
     listing, now = observation_of(observed).view_inputs.base, made.clock.now
-    listing.changed[listing.names.index("day-0.parquet")] = now - 30_000
-    listing.changed[listing.names.index("never-rests.parquet")] = now - 1_000
+    ages = {"day-0.parquet": 30_000, "never-rests.parquet": 1_000}
+    listing.changed = array("q", (now - ages[name] for name in listing.names))
     assert operations_of(planner.plan(observed)) == [("OVERWRITE", [0])]
 
 

@@ -150,8 +150,12 @@ def commit(
     spec_id: int | None = None,
     codec: AvroCompressionCodec = "null",
     summary: Mapping[str, str] | None = None,
+    again: bool = False,
 ) -> int:
-    """Add files in a new snapshot, to those of the current one or, unless `keep`, instead of them."""
+    """Add files in a new snapshot, to those of the current one or, unless `keep`, instead of them.
+
+    With `again`, the manifests of the current one are listed twice.
+    """
     table = StaticTable.from_metadata(str(newest(root)))
     metadata, io = table.metadata, table.io
     # Of snapshots that are gone too: names of files are made of it.
@@ -160,7 +164,7 @@ def commit(
     number, current = 1_000 + sequence, metadata.current_snapshot()
     made = _Commit(root, table, number, codec)
     manifests = current.manifests(io) if current is not None and keep else []
-    manifests = [made.without(manifest, remove) for manifest in manifests]
+    manifests = [made.without(manifest, remove) for manifest in manifests] * (1 + again)
     for deletes in (False, True):
         chosen = [file for file in files if (file.content != DataFileContent.DATA) is deletes]
         if chosen:

@@ -785,10 +785,28 @@ def test_an_imported_file_whose_range_is_not_stated_is_broken(
     assert "no field ids" in broken.why
 
 
-def test_a_file_that_is_listed_twice_is_refused(create: Create, table: Make, root: Path) -> None:
+@pytest.mark.parametrize("looked", [False, True])
+def test_a_file_that_is_listed_twice_is_refused(
+    create: Create,
+    table: Make,
+    root: Path,
+    looked: bool,  # noqa: FBT001
+) -> None:
+    create()
+    log.commit(root, log.data_file("g", **STATED), log.data_file("f", **STATED))
+    if looked:
+        assert len(table(reader="spark").current().listing()) == 2
+    log.commit(root, log.data_file("f", **STATED))
+    for _ in range(2):
+        with pytest.raises(TableRefused, match="lists f twice"):
+            table(reader="spark").current().listing()
+
+
+def test_so_is_a_manifest_that_is_listed_twice(create: Create, table: Make, root: Path) -> None:
     create()
     log.commit(root, log.data_file("f", **STATED))
-    log.commit(root, log.data_file("f", **STATED))
+    assert len(table(reader="spark").current().listing()) == 1
+    log.commit(root, again=True)
     with pytest.raises(TableRefused, match="lists f twice"):
         table(reader="spark").current().listing()
 

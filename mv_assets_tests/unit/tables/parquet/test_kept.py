@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -131,10 +132,8 @@ def test_a_young_file_is_read_at_each_look(tmp_path: Path, database: Database) -
     assert kept.young == {"a.parquet"}
     # As a writer does whose second write the file's times don't show.
     segment = kept.listing.segment(0)
-    forged = replace(kept.listing, crcs=kept.listing.crcs[:])
-    forged.crcs[0] ^= 1
-    forged.identities = forged.identities[:]
-    forged.identities[0] ^= 1
+    crcs = array("q", [kept.listing.crcs[0] ^ 1])
+    forged = replace(kept.listing, crcs=crcs, identities=array("q", [kept.listing.identities[0] ^ 1]))
     KEPT.put(table.place, replace(kept, listing=forged), 1)
     assert [*table.current().listing().segments()] == [segment]
 
@@ -148,8 +147,7 @@ def test_after_an_hour_nothing_that_was_kept_is_relied_on(
     right = [*table.current().listing().segments()]
     kept = KEPT.get(table.place)
     assert kept is not None
-    wrong = replace(kept.listing, starts=kept.listing.starts[:])
-    wrong.starts[0] = 0
+    wrong = replace(kept.listing, starts=array("q", [0]))
     KEPT.put(table.place, replace(kept, listing=wrong), 1)
     clock.now += 3_599_999
     assert [*table.current().listing().segments()] == [
