@@ -105,6 +105,8 @@ class Groups:
 Schemas = Sequence[StructType]
 # What decides on how a bucket is computed: its columns, and whether it is merged.
 _Way = tuple[tuple[str, ...], bool]
+# Files in a schema, of which the rows in some buckets are wanted.
+_Asked = tuple[StructType, tuple[str, ...], tuple[int, ...]]
 
 
 def _columns(*schemas: StructType) -> tuple[str, ...]:
@@ -139,6 +141,8 @@ class Computation:
         self._storage = storage
         self._joined: dict[str, DataFrame] = {}
         self._outputs: dict[tuple[str, ...], StructType | None] = {}
+        # What was asked for last, and its rows.
+        self._last: tuple[_Asked, DataFrame] | None = None
 
     def groups(self, buckets: Sequence[int]) -> Groups:
         """How to compute some buckets.
@@ -227,9 +231,16 @@ class Computation:
         names = sorted({name for bucket in buckets for name in files[bucket]})
         joined = sum(dimension.size for dimension in self._dimensions)
         size(self._spark, sum(table.sizes[name] for name in names) + joined + stored)
-        inside = _within(table, names, schema, self._view.buckets, self._view.buckets.stretches(buckets))
-        read = table.reader.frame(names, schema).where(inside)
-        return rows_of_all(self._spark, self._view, {table.window.table: read}, self._names)
+        # What is merged is asked for its types and then for its rows. Only the last is kept: a Connect server
+        # looks names up late, and would find the rows of whoever has them by then.
+        last, asked = self._last, (schema, tuple(names), tuple(buckets))
+        if last is None or last[0] != asked:
+            self._last = None
+            inside = _within(table, names, schema, self._view.buckets, self._view.buckets.stretches(buckets))
+            read = table.reader.frame(names, schema).where(inside)
+            rows = rows_of_all(self._spark, self._view, {table.window.table: read}, self._names)
+            self._last = last = asked, rows
+        return last[1]
 
     def _merged(
         self, schemas: Schemas, buckets: Sequence[int], stored: Stored, merging: Merging
