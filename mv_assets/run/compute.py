@@ -26,6 +26,7 @@ from mv_assets.spark.stores import options, spark_path
 from mv_assets.spark_sql.grain import begins
 from mv_assets.spark_sql.merge import Merging
 from mv_assets.state.model import BUCKET
+from mv_assets.tables.reach import all_within
 from mv_assets.tables.times import TimeColumn
 from mv_assets.views.view import View, Window
 
@@ -43,12 +44,18 @@ class TimedTable:
     reader: Reader
     files: Mapping[int, Sequence[str]]
     sizes: Mapping[str, int]
+    # Where the rows of a file lie in time, end inclusive.
+    spans: Mapping[str, tuple[int, int]]
     # What its times are truncated to, by the clocks of their zone.
     grain: str | None = None
 
     def size(self, buckets: Iterable[int]) -> int:
         """How many bytes the files of some buckets have, each counted once."""
         return sum(self.sizes[name] for name in {name for bucket in buckets for name in self.files[bucket]})
+
+    def lie_in(self, names: Iterable[str], stretches: Sequence[tuple[int, int]]) -> bool:
+        """Whether by the listing all that is read of some files, and has a time, lies in these stretches."""
+        return self.reader.by_file and all_within(map(self.spans.__getitem__, names), stretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,8 @@ class Groups:
 Schemas = Sequence[StructType]
 # What decides on how a bucket is computed: its columns, and whether it is merged.
 _Way = tuple[tuple[str, ...], bool]
+# Files in a schema, of which the rows in some buckets are wanted.
+_Asked = tuple[StructType, tuple[str, ...], tuple[int, ...]]
 
 
 def _columns(*schemas: StructType) -> tuple[str, ...]:
@@ -132,6 +141,8 @@ class Computation:
         self._storage = storage
         self._joined: dict[str, DataFrame] = {}
         self._outputs: dict[tuple[str, ...], StructType | None] = {}
+        # What was asked for last, and its rows.
+        self._last: tuple[_Asked, DataFrame] | None = None
 
     def groups(self, buckets: Sequence[int]) -> Groups:
         """How to compute some buckets.
@@ -206,7 +217,7 @@ class Computation:
         """One bucket by itself: its rows depend on no other that is computed with it."""
         frames = {
             table.window.table: table.reader.frame(table.files[bucket], schema).where(
-                _within(table, schema, self._view.buckets, [[bucket]])
+                _within(table, table.files[bucket], schema, self._view.buckets, [[bucket]])
             )
             for table, schema in zip(self._tables, schemas, strict=True)
         }
@@ -220,9 +231,16 @@ class Computation:
         names = sorted({name for bucket in buckets for name in files[bucket]})
         joined = sum(dimension.size for dimension in self._dimensions)
         size(self._spark, sum(table.sizes[name] for name in names) + joined + stored)
-        inside = _within(table, schema, self._view.buckets, self._view.buckets.stretches(buckets))
-        read = table.reader.frame(names, schema).where(inside)
-        return rows_of_all(self._spark, self._view, {table.window.table: read}, self._names)
+        # What is merged is asked for its types and then for its rows. Only the last is kept: a Connect server
+        # looks names up late, and would find the rows of whoever has them by then.
+        last, asked = self._last, (schema, tuple(names), tuple(buckets))
+        if last is None or last[0] != asked:
+            self._last = None
+            inside = _within(table, names, schema, self._view.buckets, self._view.buckets.stretches(buckets))
+            read = table.reader.frame(names, schema).where(inside)
+            rows = rows_of_all(self._spark, self._view, {table.window.table: read}, self._names)
+            self._last = last = asked, rows
+        return last[1]
 
     def _merged(
         self, schemas: Schemas, buckets: Sequence[int], stored: Stored, merging: Merging
@@ -311,15 +329,23 @@ class Computation:
 
 
 def _within(
-    table: TimedTable, schema: StructType, buckets: Buckets, stretches: Sequence[Sequence[int]]
+    table: TimedTable,
+    names: Iterable[str],
+    schema: StructType,
+    buckets: Buckets,
+    stretches: Sequence[Sequence[int]],
 ) -> str:
-    """The condition that a row lies in the window of some buckets."""
+    """The condition that a row of some files lies in the window of some buckets.
+
+    Where the listing says so of all, no bounds: with others in each job, Spark would compile each anew.
+    """
     [part] = [part for part in schema if part.name.lower() == table.time.name.lower()]
     before, after = table.window.before, table.window.after
     spans = [
         (buckets.window(run[0], before, 0)[0], buckets.window(run[-1], 0, after)[1]) for run in stretches
     ]
+    bounds: Sequence[tuple[int | None, int | None]] = [(None, None)] if table.lie_in(names, spans) else spans
     return " OR ".join(
         within(quoted(part.name), part.dataType, table.time.unit, start, end, table.time.zone)
-        for start, end in spans
+        for start, end in bounds
     )

@@ -163,10 +163,12 @@ class Sources:
         time, reader = self._reader(spark, view, listing, upstream, by_arrow=by_arrow)
         reached = {bucket: each.reached[place] for bucket, each in seen.items()}
         files = {bucket: [listing.names[at] for at in places] for bucket, places in reached.items()}
-        sizes = {listing.names[at]: listing.sizes[at] for places in reached.values() for at in places}
+        named = {listing.names[at]: at for places in reached.values() for at in places}
+        sizes = {name: listing.sizes[at] for name, at in named.items()}
+        spans = {name: (listing.starts[at], listing.ends[at]) for name, at in named.items()}
         below = self.catalog.views.get(listing.table)
         grain = None if below is None else below.body.grain
-        return TimedTable(view.windows[place], time, reader, files, sizes, grain)
+        return TimedTable(view.windows[place], time, reader, files, sizes, spans, grain)
 
     def _reader(
         self, spark: SparkSession, view: View, listing: Listing, upstream: Pinned | None, *, by_arrow: bool

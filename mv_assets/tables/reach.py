@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,19 @@ def sweep(
             named = zip(some(listing.names, reached), some(listing.crcs, reached), strict=True)
             seen = reached, fingerprint_of(named)
         yield Reach(bucket, *seen)
+
+
+def all_within(spans: Iterable[tuple[int, int]], stretches: Sequence[tuple[int, int]]) -> bool:
+    """Whether each span, end inclusive, lies in one of some stretches, end exclusive.
+
+    Stretches are in order, and none reaches into the next.
+    """
+    begins = [begin for begin, _ in stretches]
+    for first, last in spans:
+        at = bisect_right(begins, first) - 1
+        if at < 0 or last >= stretches[at][1]:
+            return False
+    return True
 
 
 def _stretch(buckets: Buckets, first: int, end: int, before: int, after: int) -> tuple[int, int]:

@@ -74,6 +74,7 @@ def main(names: Sequence[str]) -> int:
         console.print(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
         return 2
     figures, failures, on = list[Figure](), list[str](), machine.describe()
+    seconds: dict[str, int] = {}
     for name in names or [name for name in BENCHMARKS if name not in _BY_NAME]:
         console.print(f"{name} ...")
         begin = time.monotonic()
@@ -84,15 +85,17 @@ def main(names: Sequence[str]) -> int:
                 figures.append(figure)
         except Exception:  # noqa: BLE001 - the others are measured all the same
             failures.append(f"{name} failed: {traceback.format_exc()}")
-        console.print(f"  {time.monotonic() - begin:.0f} s", highlight=False)
+        seconds[name] = round(time.monotonic() - begin)
+        console.print(f"  {seconds[name]} s", highlight=False)
     on["load at the end"] = machine.load()
     console.print(table(figures))
     for failure in failures:
         console.print(failure, style="bold red", highlight=False, markup=False)
+    console.print(f"in all: {sum(seconds.values()) / 60:.0f} minutes", highlight=False)
     for key, value in on.items():
         console.print(f"{key}: {value}", highlight=False)
     lines = [{**asdict(figure), "met": figure.met} for figure in figures]
-    found = {"on": on, "figures": lines, "failures": failures}
+    found = {"on": on, "figures": lines, "failures": failures, "seconds": seconds}
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     return 1 if failures or not all(figure.met for figure in figures) else 0
 

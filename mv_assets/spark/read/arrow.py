@@ -33,6 +33,8 @@ class ArrowReader:
     Deleted rows are left out here as well: by their places, and by what `open_delete` finds at a path.
     """
 
+    by_file = True
+
     def __init__(
         self,
         spark: SparkSession,

@@ -53,6 +53,11 @@ Unknown = Callable[[frozenset[str]], dict[str, str]]
 class Reader(Protocol):
     """How the rows of one table are had, for the columns that are wanted of it."""
 
+    @property
+    def by_file(self) -> bool:
+        """Whether the rows of the files that are asked for are had, and no others."""
+        ...
+
     def files(self, names: Iterable[str]) -> list[str]:
         """The files behind the names that a listing has; a bucket of a view may have none.
 
@@ -82,6 +87,8 @@ class Reader(Protocol):
 
 class _OfFiles:
     """A table whose names are those of files."""
+
+    by_file = True
 
     def files(self, names: Iterable[str]) -> list[str]:
         return list(names)
@@ -276,6 +283,8 @@ def _compared(listing: Listing) -> list[Place]:
 
 class ConnectorReader(_OfFiles):
     """A table at its listed version, through the format's own connector."""
+
+    by_file = False
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ class StoredReader:
     A generation may hold more buckets than the map names it for: others were computed again since.
     """
 
+    by_file = True
+
     def __init__(
         self,
         spark: SparkSession,

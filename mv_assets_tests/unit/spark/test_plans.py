@@ -46,8 +46,9 @@ def plan_of(lake: UncheckedLake, spark: SparkSession) -> Iterator[str]:
 
 def test_only_the_used_columns_and_the_asked_time_are_read(unchecked_lake: Make, engine: Engine) -> None:
     lake = unchecked_lake(view(sql=SUMS))
+    # The first has rows from before the view's start.
     for number in range(3):
-        lake.put(f"{number}.parquet", rows_at([number], zone="a", x=1, y="unused", z=2.5))
+        lake.put(f"{number}.parquet", rows_at([number - 1, number], zone="a", x=1, y="unused", z=2.5))
     with engine.session() as spark, plan_of(lake, spark) as plan:
         [columns] = re.findall(r"ReadSchema: struct<(.*)>", plan)
         assert sorted(part.partition(":")[0] for part in columns.split(",")) == ["at", "x", "zone"]
@@ -55,6 +56,17 @@ def test_only_the_used_columns_and_the_asked_time_are_read(unchecked_lake: Make,
         assert "GreaterThanOrEqual(at," in pushed
         assert "LessThan(at," in pushed
         assert len(re.findall(r"\) Scan parquet", plan)) == 1
+
+
+def test_files_that_lie_in_the_asked_time_are_not_asked_for_it(unchecked_lake: Make, engine: Engine) -> None:
+    """What would stand in the plan, Spark would compile: another class for each day."""
+    lake = unchecked_lake(view(sql=SUMS))
+    for number in range(3):
+        lake.put(f"{number}.parquet", rows_at([number, None], zone="a", x=number + 1))
+    with engine.session() as spark, plan_of(lake, spark) as plan:
+        assert re.findall(r"PushedFilters: \[(.*)\]", plan) == ["IsNotNull(at)"]
+    assert lake.outcomes() == {0: "committed", 1: "committed", 2: "committed"}
+    assert lake.rows("x") == [1, 2, 3]
 
 
 def test_few_rows_are_not_dealt_out_to_many(unchecked_lake: Make, engine: Engine) -> None:

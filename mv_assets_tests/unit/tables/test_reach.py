@@ -12,7 +12,7 @@ from mv_assets.buckets import Buckets
 from mv_assets.state.model import EMPTY, Fingerprint, Segment
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import ALWAYS, Listing
-from mv_assets.tables.reach import Reach, next_end, source_end, sweep
+from mv_assets.tables.reach import Reach, all_within, next_end, source_end, sweep
 from mv_assets_tests.support.memory_table import overlapping
 from mv_assets_tests.unit.tables.lake import DAY
 
@@ -190,3 +190,23 @@ def test_the_source_end_does_not_move_before_it_is_rechecked(spans: list[list[in
     again = next_end(listing, now)
     until = 40 if again is None else again
     assert {source_end(listing, later) for later in range(now, until)} <= {source_end(listing, now)}
+
+
+@given(
+    edges=st.sets(st.integers(-6, 6), max_size=6),
+    spans=st.lists(st.tuples(st.integers(-7, 7), st.integers(0, 4)), max_size=3),
+)
+def test_spans_lie_within_stretches_if_each_of_their_moments_does(
+    edges: set[int], spans: list[tuple[int, int]]
+) -> None:
+    ordered = sorted(edges)
+    stretches = list(zip(ordered[::2], ordered[1::2], strict=False))
+    ends = [(first, first + length) for first, length in spans]
+    inside = all(any(begin <= first and last < stop for begin, stop in stretches) for first, last in ends)
+    assert all_within(ends, stretches) == inside
+
+
+def test_a_span_over_two_stretches_that_touch_lies_in_neither() -> None:
+    assert not all_within([(0, 2)], [(0, 2), (2, 4)])
+    assert all_within([(0, 1), (2, 3)], [(0, 2), (2, 4)])
+    assert not all_within([(0, 1)], [])
