@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 from mv_assets.buckets import Buckets
 from mv_assets.config.declared import Declared
 from mv_assets.config.home import home
-from mv_assets.config.storage import Storage, Stored, has_user, is_s3
+from mv_assets.config.storage import Storage, Stored, has_credentials, is_s3
 from mv_assets.config.values import (
     NAME,
     BucketWidth,
@@ -97,7 +97,7 @@ class DeltaTable(_Table):
     """Folder or URI of the table; a relative path starts at the project file's folder."""
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
-    storage_options: dict[str, str] = _written({})
+    storage_options: dict[str, str] = Field(default={}, repr=False)
     """More that the deltalake library is to know of the store, in its own words."""
 
 
@@ -108,7 +108,7 @@ class IcebergTable(_Table):
     """iceberg for an Iceberg table."""
     path: Text | None = None
     """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
-    catalog: dict[str, str] | None = None
+    catalog: dict[str, str] | None = Field(default=None, repr=False)
     """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that
     its rows carry, if that is not default. With `path` no catalog is asked: these properties say how files
     are reached, in pyiceberg's own words, where `storage` does not say enough."""
@@ -278,7 +278,7 @@ class DeltaTarget(_Target):
     @classmethod
     def _without_credentials(cls, folder: str | None) -> str | None:
         """It is shown: in Dagster, in messages, and to whoever reads the table."""
-        if folder is not None and has_user(folder):
+        if folder is not None and has_credentials(folder):
             raise ValueError("folder has credentials in it; write them below `storage_options`")
         return folder
 
@@ -476,9 +476,10 @@ class Spark(Declared):
 
     master: Text | None = None
     """Where a Spark of our own runs: local[*], which is the default, or a cluster's master."""
-    remote: ConnectUrl | None = None
+    # It may hold a token.
+    remote: ConnectUrl | None = Field(default=None, repr=False)
     """A Spark Connect server that runs already, instead of a master: sc://HOST:PORT."""
-    conf: dict[str, str] = _written({})
+    conf: dict[str, str] = Field(default={}, repr=False)
     """Spark's settings, as texts: spark.driver.memory and its like."""
 
     @model_validator(mode="after")
