@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.console import Console
 from sqlalchemy import inspect
 
 from mv_assets.buckets import Buckets
+from mv_assets.cli.dev.children import Child
 from mv_assets.config.errors import Mistake, ProjectError
 from mv_assets.errors import BucketError, MvError
+from mv_assets.reports.show import plain
+from mv_assets.reports.shown import Line, Shown
 from mv_assets.spark.read.files import quoted
 from mv_assets.state.manager import PartitionManager
 from mv_assets.state.model import Declaration
@@ -93,6 +99,28 @@ def test_a_text_in_markdown_is_code_and_nothing_else(hostile: str) -> None:
     assert [each.type for each in inline] == ["code_inline"]
     [block] = MarkdownIt().parse(code_block(hostile, "sql"))
     assert (block.type, block.content) == ("fence", f"{hostile}\n".replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def test_a_text_in_a_notebook_is_neither_html_nor_markup() -> None:
+    class Said(Shown):
+        def lines(self, _out: Console) -> Iterator[Line]:
+            yield from (f"[red]{plain(each)}[/]" for each in [*HOSTILE, *MARKDOWN, "[link=x]a[/link]", "[/]"])
+
+    page = Said()._repr_html_()
+    assert set(re.findall("<[^ >]+", page)) == {"<pre", "</pre", "<span", "</span"}
+    assert "href" not in page
+    assert "&lt;script&gt;" in page
+    assert "[link=x]a[/link]" in page
+
+
+def test_the_end_of_a_log_is_lines_without_escape_codes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("\x1b[31mred\x1b[0m\n\tat x\n\x1b]0;title\x07 \x1b[2J gone\n")
+    assert Child("Spark", [], {}, log, ()).last_lines() == [
+        "red",
+        "        at x",
+        r"\x1b]0;title\x07 \x1b[2J gone",
+    ]
 
 
 def test_a_name_in_backticks_can_not_leave_them() -> None:
