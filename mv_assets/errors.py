@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mv_assets.text import without_credentials
+from mv_assets.text import printable, without_credentials
 
 
 class MvError(Exception):
@@ -20,9 +20,9 @@ class MvError(Exception):
     # The table, view or place that it is about: two errors of one code and place are the same to programs.
     about: str = ""
 
-    def __init__(self, message: str = "") -> None:
-        # A library, or a path that a user wrote, may hold a password.
-        super().__init__(without_credentials(message))
+    def __init__(self, message: str = "", *lines: str) -> None:
+        # A library, or a path that a user wrote, may hold a password; a name of others, escape codes.
+        super().__init__("\n".join(printable(without_credentials(line)) for line in (message, *lines)))
 
 
 class BucketError(MvError):

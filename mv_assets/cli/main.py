@@ -13,7 +13,6 @@ import click
 from mv_assets.cli.terminal import usable
 from mv_assets.errors import MvError
 from mv_assets.spark.interrupts import ignored
-from mv_assets.text import printable
 
 # Each with what `--help` says of it: to load them all for that would take Spark's seconds.
 _COMMANDS = {
@@ -69,8 +68,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MvError as error:
-            # A project has a line for each of its mistakes; nothing else has more than one.
-            click.echo(str(error) if error.code == "project-error" else printable(str(error)), err=True)
+            click.echo(str(error), err=True)
             ctx.exit(2 if error.is_usage else 1)
         except KeyboardInterrupt:
             # Once is enough: all that is left is to go.

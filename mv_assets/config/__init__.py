@@ -5,21 +5,15 @@ from mv_assets.config.file import Draft, read, read_content
 from mv_assets.config.in_python import declare
 from mv_assets.config.models import (
     DeclaredProject,
-    DeltaTable,
-    DeltaTarget,
     Function,
-    IcebergTable,
-    IcebergTarget,
     MaterializedView,
-    ParquetTable,
     Spark,
     StateDatabase,
-    Table,
-    Target,
     WarehouseFolder,
-    buckets_table,
 )
 from mv_assets.config.storage import Storage
+from mv_assets.config.tables import DeltaTable, IcebergTable, ParquetTable, Table
+from mv_assets.config.targets import DeltaTarget, IcebergTarget, Target, buckets_table
 
 __all__ = [
     "DeclaredProject",

@@ -10,9 +10,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from mv_assets.config.errors import Mistake
-from mv_assets.config.models import DeclaredProject, MaterializedView, WarehouseFolder, buckets_table
+from mv_assets.config.models import DeclaredProject, MaterializedView, WarehouseFolder
 from mv_assets.config.reserved import CHECKS
 from mv_assets.config.storage import Storage, bucket_of
+from mv_assets.config.targets import buckets_table
 
 
 @dataclass(frozen=True, slots=True)

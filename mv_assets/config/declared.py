@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Declared(BaseModel):
@@ -11,3 +13,8 @@ class Declared(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
     )
+
+
+def written(default: Any) -> Any:
+    """A default as people write it: an editor that knows the schema shows it."""
+    return Field(default, validate_default=True)

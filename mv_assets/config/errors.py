@@ -31,9 +31,7 @@ class ProjectError(MvError):
 
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        super().__init__(
-            "\n".join([f"{printable(file)}: {count}", *(f"  {mistake}" for mistake in mistakes)])
-        )
+        super().__init__(f"{file}: {count}", *(f"  {mistake}" for mistake in mistakes))
         self.file = file
         self.mistakes = tuple(mistakes)
 

@@ -15,20 +15,17 @@ from mv_assets.config.checks import Sketch, check, check_whole, suggestion
 from mv_assets.config.document import Document, Place
 from mv_assets.config.errors import Mistake, ProjectError
 from mv_assets.config.models import (
-    FORMATS,
-    TARGETS,
     DeclaredProject,
-    DeltaTarget,
     Dimension,
     Function,
-    IcebergTarget,
     MaterializedView,
     Spark,
     StateDatabase,
-    Target,
     WarehouseFolder,
 )
 from mv_assets.config.storage import Storage
+from mv_assets.config.tables import FORMATS
+from mv_assets.config.targets import TARGETS, DeltaTarget, IcebergTarget, Target
 from mv_assets.config.values import StateUrl, Text
 
 _SQLITE = "sqlite:///"

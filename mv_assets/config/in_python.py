@@ -15,11 +15,11 @@ from mv_assets.config.models import (
     MaterializedView,
     Spark,
     StateDatabase,
-    Table,
-    Target,
     WarehouseFolder,
 )
 from mv_assets.config.storage import Storage
+from mv_assets.config.tables import Table
+from mv_assets.config.targets import Target
 
 
 def declare(

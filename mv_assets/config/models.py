@@ -15,9 +15,11 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from mv_assets.buckets import Buckets
-from mv_assets.config.declared import Declared
+from mv_assets.config.declared import Declared, written
 from mv_assets.config.home import home
-from mv_assets.config.storage import Storage, Stored, has_user, is_s3
+from mv_assets.config.storage import Storage, Stored, is_s3
+from mv_assets.config.tables import Table
+from mv_assets.config.targets import Target
 from mv_assets.config.values import (
     NAME,
     BucketWidth,
@@ -47,102 +49,6 @@ from mv_assets.config.values import (
 from mv_assets.errors import BucketError
 
 _ZONE = "spark.sql.session.timeZone"
-# Properties that say which catalog to ask, not how to reach files.
-_OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
-
-
-def _written(default: Any) -> Any:
-    """A default as people write it: an editor that knows the schema shows it."""
-    return Field(default, validate_default=True)
-
-
-class _Table(Stored):
-    name: OwnName
-    """What the SQL of views calls it: lower-case letters, digits and underscores, a letter first."""
-    time_column: Text | None = None
-    """Column that places a row in time; a table without one is a dimension."""
-    time_unit: Literal["s", "ms", "us", "ns"] | None = None
-    """Unit of an integer time column, counted from 1970."""
-    settle: Duration = _written("5s")
-    """A bucket is refreshed once its files have been quiet this long."""
-    settle_at_most: Duration = _written("1m")
-    """A bucket whose files never rest is refreshed after this long all the same."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> _Table:
-        if self.time_unit is not None and self.time_column is None:
-            raise ValueError("time_unit is given without time_column; name the integer column it belongs to")
-        if self.settle_at_most < self.settle:
-            raise ValueError("settle_at_most is shorter than settle; make it at least as long")
-        return self
-
-
-class ParquetTable(_Table):
-    """A folder of Parquet files, flat or with hive partitions (`day=2024-01-31/`)."""
-
-    format: Literal["parquet"] = "parquet"
-    """The default is parquet."""
-    path: Text
-    """Folder or URI; a relative path starts at the project file's folder."""
-    files: Text = _written("*")
-    """Pattern of the names of data files. Hidden files and those with an underscore first never count."""
-
-
-class DeltaTable(_Table):
-    """A Delta table, by the files its log lists."""
-
-    format: Literal["delta"] = "delta"
-    """delta for a Delta table."""
-    path: Text
-    """Folder or URI of the table; a relative path starts at the project file's folder."""
-    reader: Literal["files", "spark"] = "files"
-    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
-    storage_options: dict[str, str] = _written({})
-    """More that the deltalake library is to know of the store, in its own words."""
-
-
-class IcebergTable(_Table):
-    """An Iceberg table, by its path or through a catalog."""
-
-    format: Literal["iceberg"] = "iceberg"
-    """iceberg for an Iceberg table."""
-    path: Text | None = None
-    """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
-    catalog: dict[str, str] | None = None
-    """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that
-    its rows carry, if that is not default. With `path` no catalog is asked: these properties say how files
-    are reached, in pyiceberg's own words, where `storage` does not say enough."""
-    identifier: Text | None = None
-    """Name of the table in the catalog: namespace.table."""
-    unsafe: bool = False
-    """With `path`, and without a version-hint.text: take the newest metadata file for the current one, though
-    it may be of a commit that never happened."""
-    reader: Literal["files", "spark"] = "files"
-    """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
-
-    @model_validator(mode="after")
-    def _located(self) -> IcebergTable:
-        if (self.path is None) == (self.identifier is None) or (self.path is None and self.catalog is None):
-            raise ValueError("an Iceberg table has either a path, or a catalog and an identifier")
-        if self.identifier is not None and self.unsafe:
-            raise ValueError("unsafe is for a table by its path; a catalog says what is current, take it out")
-        asked = [key for key in _OF_A_CATALOG if key in (self.catalog or {})]
-        if self.path is not None and asked:
-            raise ValueError(
-                f"with a path no catalog is asked, but catalog has {', '.join(asked)}; "
-                "give the identifier instead of the path, or keep only how files are reached (s3.endpoint)"
-            )
-        if not (self.catalog or {}).get("name", "default").strip():
-            raise ValueError("catalog has an empty name; write the one its tables were made under")
-        return self
-
-
-FORMATS: dict[str, type[ParquetTable | DeltaTable | IcebergTable]] = {
-    "parquet": ParquetTable,
-    "delta": DeltaTable,
-    "iceberg": IcebergTable,
-}
-Table = Annotated[ParquetTable | DeltaTable | IcebergTable, Field(discriminator="format")]
 
 
 class _Windowed(Declared):
@@ -153,7 +59,7 @@ class _Windowed(Declared):
     """The table, or another view."""
     from_: Duration = Field(default="0s", validation_alias="from", validate_default=True)
     """How long before its start a bucket's window begins."""
-    to: Duration = _written("0s")
+    to: Duration = written("0s")
     """How long after its end a bucket's window ends."""
 
 
@@ -181,7 +87,7 @@ class Dimension(Declared):
 
     table: Name
     """The table."""
-    key: Key = _written(())
+    key: Key = written(())
     """Columns of which no two rows have the same values, none of them null: one name, or several together.
     It is verified at each look, and lets the view answer queries that do not join the table."""
 
@@ -236,62 +142,6 @@ else:
     Dimensions = tuple[Annotated[Dimension, _Or(pattern=NAME)], ...]
 
 
-class _Target(Declared):
-    keep: Duration = _written("1d")
-    """How long a snapshot can still be read after the next one has come; gc keeps its files meanwhile."""
-
-
-class IcebergTarget(_Target):
-    """An Iceberg catalog in which views appear as tables."""
-
-    format: Literal["iceberg"] = "iceberg"
-    """The default is iceberg."""
-    # It may hold a password or a token.
-    catalog: dict[str, str] = Field(repr=False)
-    """The catalog as pyiceberg takes it: type, uri, warehouse, ..., and the `name` that it goes by. Without
-    a `warehouse`, one of type sql keeps the tables' metadata beside the views' data."""
-    namespace: Text
-    """Where in the catalog the tables are: a view is the table NAMESPACE.VIEW."""
-
-    @field_validator("namespace")
-    @classmethod
-    def _names_no_folder(cls, namespace: str) -> str:
-        """Metadata of the tables is in a folder of that name."""
-        for part in namespace.split("."):
-            if not part.strip() or not part.isprintable() or not {"/", "\\"}.isdisjoint(part):
-                raise ValueError(f"{namespace!r} is no namespace; write NAME, or NAME.NAME, without slashes")
-        return namespace
-
-
-class DeltaTarget(_Target):
-    """A folder in which views appear as Delta tables."""
-
-    format: Literal["delta"] = "delta"
-    """delta for Delta tables."""
-    folder: Text | None = None
-    """Folder or URI; a view is the table FOLDER/VIEW. By default that is the warehouse: in another one, only
-    readers that follow paths out of a table's folder find the files."""
-    storage_options: dict[str, str] = Field(default={}, repr=False)
-    """Access to an object store, as the deltalake library takes it."""
-
-    @field_validator("folder")
-    @classmethod
-    def _without_credentials(cls, folder: str | None) -> str | None:
-        """It is shown: in Dagster, in messages, and to whoever reads the table."""
-        if folder is not None and has_user(folder):
-            raise ValueError("folder has credentials in it; write them below `storage_options`")
-        return folder
-
-
-TARGETS: dict[str, type[IcebergTarget | DeltaTarget]] = {"iceberg": IcebergTarget, "delta": DeltaTarget}
-Target = IcebergTarget | DeltaTarget
-
-
-def buckets_table(view: str) -> str:
-    """The table beside that of a view, with a row a bucket."""
-    return f"{view}__buckets"
-
-
 class Function(Declared):
     """A deterministic Python function that the SQL of views may call."""
 
@@ -324,7 +174,7 @@ class MaterializedView(Declared):
     """The table, or another view, whose rows are put in buckets; with `from` and `to`, a window of it."""
     with_: FurtherTables = Field(default=(), validation_alias="with", validate_default=True)
     """Further tables with a time, of each the rows of a window around the bucket."""
-    dimensions: Dimensions = _written(())
+    dimensions: Dimensions = written(())
     """Tables that are joined whole, each by its name or with its `key`; a change in one makes every bucket
     stale."""
     scope: Literal["table", "bucket"] = "table"
@@ -346,19 +196,19 @@ class MaterializedView(Declared):
     start: Start
     """The first bucket; earlier data is not computed. In the view's time zone, if it names no other.
     earliest: where the base's data begins."""
-    buffer: Duration = _written("0s")
+    buffer: Duration = written("0s")
     """How long after its end a bucket is first computed."""
-    closes: MaybeDuration = _written(None)
+    closes: MaybeDuration = written(None)
     """How long after its end a bucket counts as complete although the data stops before; else never."""
-    max_staleness: MaybeDuration = _written(None)
+    max_staleness: MaybeDuration = written(None)
     """Bounded reads refuse the view when it lags further behind than this."""
-    stall_after: Duration = _written("1h")
+    stall_after: Duration = written("1h")
     """A bucket that waits longer than this to be computed, though nothing failed, is reported."""
     max_buckets_per_run: Count = 64
     """The most neighbouring buckets that are computed together."""
     max_runs: Count = 3
     """In Dagster, the most runs that a sensor has waiting or running for the view at a time."""
-    every: MaybeEvery = _written(None)
+    every: MaybeEvery = written(None)
     """In Dagster, how often the view's tables are looked at; by default as often as all are."""
     answers: bool = True
     """Whether queries on the base may be answered from the view; by its own name it always answers."""
@@ -370,15 +220,15 @@ class MaterializedView(Declared):
     """Where the view appears as a table, if not where the project says; false: nowhere."""
     description: str = ""
     """For people, shown with the asset in Dagster."""
-    owners: Owners = _written(())
+    owners: Owners = written(())
     """Who answers for the view, as Dagster wants it: me@example.com or team:city."""
-    key_prefix: KeyPrefix = _written(None)
+    key_prefix: KeyPrefix = written(None)
     """In Dagster, what stands before the view's name in its asset's key; by default what all have."""
     group: Label | None = None
     """In Dagster, the group of the asset; by default that of all."""
-    tags: Tags = _written({})
+    tags: Tags = written({})
     """In Dagster, tags of the asset."""
-    kinds: Kinds = _written(())
+    kinds: Kinds = written(())
     """In Dagster, what the asset is shown to be made of, at most three; by default spark and parquet."""
 
     @field_validator("start", mode="before")
@@ -476,9 +326,10 @@ class Spark(Declared):
 
     master: Text | None = None
     """Where a Spark of our own runs: local[*], which is the default, or a cluster's master."""
-    remote: ConnectUrl | None = None
+    # It may hold a token.
+    remote: ConnectUrl | None = Field(default=None, repr=False)
     """A Spark Connect server that runs already, instead of a master: sc://HOST:PORT."""
-    conf: dict[str, str] = _written({})
+    conf: dict[str, str] = Field(default={}, repr=False)
     """Spark's settings, as texts: spark.driver.memory and its like."""
 
     @model_validator(mode="after")

@@ -13,6 +13,8 @@ from mv_assets.config.values import Read, Text
 
 # One store under the three names that Hadoop has given it.
 _S3 = re.compile(r"s3[an]?://")
+# What Azure calls a shared access signature.
+_SIGNATURE = re.compile(r"&sig=", re.IGNORECASE)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _CREDENTIALS = ("access_key", "secret_key", "session_token")
 
@@ -115,7 +117,16 @@ class Stored(Declared):
     def _without_credentials(cls, given: Any) -> Any:
         """Credentials that stand in the path go where no message shows them."""
         path = given.get("path") if isinstance(given, dict) else None
-        return given if not isinstance(path, str) or not is_s3(path) else {**given, **_apart(path, given)}
+        if not isinstance(path, str):
+            return given
+        if is_s3(path):
+            return {**given, **_apart(path, given)}
+        if has_credentials(path):
+            # It is shown: in Dagster, and in messages.
+            raise ValueError(
+                "path has credentials in it; leave them to the libraries' own chain, as variables"
+            )
+        return given
 
 
 def _apart(path: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -144,10 +155,11 @@ def is_s3(path: str) -> bool:
     return _S3.match(path) is not None
 
 
-def has_user(path: str) -> bool:
-    """Whether an address says who asks; Azure's have the container in that place."""
-    user, at, _ = path.partition("://")[2].partition("/")[0].rpartition("@")
-    return bool(at) and (is_s3(path) or ":" in user)
+def has_credentials(path: str) -> bool:
+    """Whether an address says who asks, or is signed; Azure's have the container in the user's place."""
+    place, _, query = path.partition("://")[2].partition("?")
+    user, at, _ = place.partition("/")[0].rpartition("@")
+    return (bool(at) and (is_s3(path) or ":" in user)) or _SIGNATURE.search(f"&{query}") is not None
 
 
 def as_s3(path: str) -> str:

@@ -24,6 +24,7 @@ from mv_assets.publish.names import table_of
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.two_steps import TwoStepRefresh
 from mv_assets.state.model import Outcome
+from mv_assets.text import code_block
 from mv_assets.views.python import ViewFunction
 from mv_assets.views.view import View, Window
 
@@ -156,7 +157,9 @@ def _description(view: View) -> str:
 
 def _body(declared: MaterializedView) -> str:
     """What computes it, for people."""
-    return f"`{declared.python_name}`" if declared.sql is None else f"```sql\n{declared.sql.strip()}\n```"
+    if declared.sql is None:
+        return f"`{declared.python_name}`"
+    return code_block(declared.sql.strip(), "sql")
 
 
 def _metadata(deployment: Deployment, view: View) -> dict[str, Any]:

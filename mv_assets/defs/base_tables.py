@@ -16,6 +16,7 @@ from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
+from mv_assets.text import in_markdown
 from mv_assets.views.view import View
 
 # So many partitions are observed at a time, the newest: an event is a write of Dagster's.
@@ -107,6 +108,6 @@ def _metadata(table: Table) -> dict[str, object]:
 
 
 def _description(table: Table) -> str:
-    where = table.path or getattr(table, "identifier", None)
+    where = in_markdown(table.path or getattr(table, "identifier", None) or "")
     what = "dimension" if table.time_column is None else "base table"
-    return f"A {what}: {table.format} at `{where}`. The sensors look at its files; nothing here writes it."
+    return f"A {what}: {table.format} at {where}. The sensors look at its files; nothing here writes it."

@@ -24,7 +24,7 @@ from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.reach import sweep
 from mv_assets.tables.times import LAST
-from mv_assets.text import printable
+from mv_assets.text import in_markdown
 from mv_assets.views.view import View
 
 _MOST_BROKEN = 20
@@ -154,7 +154,7 @@ def observation(asset: dg.AssetKey, listing: Listing) -> dg.AssetObservation:
 
 def of_table(listing: Listing) -> Metadata:
     """What a base table holds as a whole, and what is wrong with it."""
-    broken = [f"- {printable(str(file))}" for file in islice(listing.broken.values(), _MOST_BROKEN)]
+    broken = [f"- {in_markdown(str(file))}" for file in islice(listing.broken.values(), _MOST_BROKEN)]
     left = len(listing.broken) - len(broken)
     more = [f"- and {left} more"] if left else []
     # A file without a time of its own belongs to all times.

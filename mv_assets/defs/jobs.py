@@ -4,7 +4,7 @@ Dagster reads the types of configs that are made here, so annotations can't be l
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -304,29 +304,29 @@ def _adopt(deployment: Deployment, views: Any) -> dg.OpDefinition:
 
 
 def _publish(deployment: Deployment, views: Any) -> dg.OpDefinition:
-    class PublishView(dg.Config):
-        view: views | None = Field(None, description="The view; left out: all that are published.")
-
-    @dg.op(name=deployment.naming.of("mv_assets_publish"))
-    def publish(context: dg.OpExecutionContext, config: PublishView) -> None:
-        names = [] if config.view is None else [config.view.value]
-        with as_failures(), _project(deployment, context, spark=False) as project:
-            _say(context, project.publish(*names))
-
-    return publish
+    which = "The view; left out: all that are published."
+    return _of_some(deployment, views, "mv_assets_publish", which, Project.publish)
 
 
 def _plan(deployment: Deployment, views: Any) -> dg.OpDefinition:
-    class PlanView(dg.Config):
-        view: views | None = Field(None, description="The view; left out: all.")
+    return _of_some(deployment, views, "mv_assets_plan", "The view; left out: all.", Project.plan)
 
-    @dg.op(name=deployment.naming.of("mv_assets_plan"))
-    def plan(context: dg.OpExecutionContext, config: PlanView) -> None:
+
+def _of_some(
+    deployment: Deployment, views: Any, name: str, which: str, ask: Callable[..., Shown]
+) -> dg.OpDefinition:
+    """What a method gives of one view, or of all."""
+
+    class OfView(dg.Config):
+        view: views | None = Field(None, description=which)
+
+    @dg.op(name=deployment.naming.of(name))
+    def asked(context: dg.OpExecutionContext, config: OfView) -> None:
         names = [] if config.view is None else [config.view.value]
         with as_failures(), _project(deployment, context, spark=False) as project:
-            _say(context, project.plan(*names))
+            _say(context, ask(project, *names))
 
-    return plan
+    return asked
 
 
 def _explain(deployment: Deployment, views: Any) -> dg.OpDefinition:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from urllib.parse import unquote
+from collections.abc import Mapping
 
 from mv_assets.errors import MvError
-from mv_assets.text import printable, without_credentials
-
-# How keys end whose values are no secret.
-_NO_SECRETS = ("name", "type", "warehouse", "region", "endpoint")
-_WORDS = ("true", "false")
+from mv_assets.text import silent
 
 
 class NotPublished(MvError):
@@ -19,7 +14,7 @@ class NotPublished(MvError):
     code = "not-published"
 
     def __init__(self, view: str, where: str, why: str) -> None:
-        super().__init__(f"view {view!r} is not published to {where}: {printable(why)}")
+        super().__init__(f"view {view!r} is not published to {where}: {why}")
         self.about = where
 
 
@@ -51,27 +46,5 @@ class Lost(Exception):
 
 def trouble(error: Exception, options: Mapping[str, str]) -> str:
     """What a library, a driver or a store says, without the secrets that it was given."""
-    said = _silent(str(error), options).strip().split("\n", 1)[0] or type(error).__name__
+    said = silent(str(error), options).strip().split("\n", 1)[0] or type(error).__name__
     return f"{said}; see that it can be reached and written, it is tried again with the next publication"
-
-
-def cause(error: Exception, options: Mapping[str, str]) -> Exception | None:
-    """What may be shown as the cause: a traceback has the error's own words in it."""
-    return error if _silent(str(error), options) == str(error) else None
-
-
-def _silent(text: str, options: Mapping[str, str]) -> str:
-    for secret in sorted(_secrets(options), key=len, reverse=True):
-        text = text.replace(secret, "...")
-    return without_credentials(text)
-
-
-def _secrets(options: Mapping[str, str]) -> Iterator[str]:
-    for key, value in options.items():
-        if "://" in value:
-            # A password may have all signs in it, even a slash.
-            rest, _, query = value.partition("://")[2].partition("?")
-            password = rest.rpartition("@")[0].partition(":")[2]
-            yield from {password, unquote(password), query} - {""}
-        elif not key.lower().endswith(_NO_SECRETS) and value.lower() not in _WORDS and value:
-            yield value

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from mv_assets.errors import MvError, Refused
 from mv_assets.spark.errors import ReadFailed
-from mv_assets.text import printable
 
 
 class NotValid(MvError):
@@ -100,6 +99,6 @@ class SourceMoving(MvError):
 
     def __init__(self, table: str, file: str, attempts: int) -> None:
         super().__init__(
-            f"file {printable(file)} of table {table} changed while the query read it, {attempts} times in a "
+            f"file {file} of table {table} changed while the query read it, {attempts} times in a "
             "row; ask again when its writer has come to rest"
         )

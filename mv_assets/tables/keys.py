@@ -19,7 +19,6 @@ from mv_assets.tables.listing import Listing, Table
 from mv_assets.tables.parquet.footer import Unusable
 from mv_assets.tables.parquet.table import ParquetFiles
 from mv_assets.tables.types import INTEGERS
-from mv_assets.text import printable
 
 # Those whose values are equal to Arrow exactly where Spark's join takes them for equal: not floats, of which
 # minus zero is zero, nor times, of which files have more digits than Spark.
@@ -61,7 +60,7 @@ def verify(table: Table, listing: Listing, key: Sequence[str]) -> dict[str, str]
     if len(twice):
         order = [(column, "ascending") for column in rows.column_names]
         first = twice.sort_by(order).slice(0, 1).to_pylist()[0]
-        values = ", ".join(printable(repr(first[column])) for column in rows.column_names)
+        values = ", ".join(repr(first[column]) for column in rows.column_names)
         raise KeyNotUnique(table.name, key, values, first["count_all"])
     return {column.lower(): kind for column, kind in kinds.items()}
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from mv_assets.tables.parts import Part
 from mv_assets.tables.places import Place, find, has_ids
 from mv_assets.tables.times import TimeColumn, Unit, milliseconds, of_text
 from mv_assets.tables.types import INTEGERS, shapes_in
+from mv_assets.text import cause, silent
 
 # Who reads the rows: Spark from the listed files, or Spark through the format's own connector.
 Reader = Literal["files", "spark"]
@@ -276,8 +278,10 @@ def _why(error: Exception) -> str:
 
 
 @contextmanager
-def readable(table: str, where: str) -> Iterator[None]:
+def readable(table: str, where: str, options: Mapping[str, str]) -> Iterator[None]:
     """Whatever a format's library raises becomes the reason why the table can't be listed.
+
+    It is said without the secrets among the options that the library was given.
 
     Raises:
         TableUnreadable: something was raised.
@@ -287,11 +291,11 @@ def readable(table: str, where: str) -> Iterator[None]:
         yield
     except MvError:
         raise
-    except Exception as error:
-        raise TableUnreadable(table, where, short(error)) from error
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the trouble of this table
+        raise TableUnreadable(table, where, short(error, options)) from cause(error, options)
 
 
-def short(error: BaseException) -> str:
-    """What an error says, without the traces that some libraries append to it."""
-    said = str(error).strip().split("\n", 1)[0][:_LONGEST]
+def short(error: BaseException, options: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What an error says, without secrets of the options, and the traces that some libraries append."""
+    said = silent(str(error), options).strip().split("\n", 1)[0][:_LONGEST]
     return said or type(error).__name__

@@ -181,7 +181,8 @@ class DuckDbSources(Sources):
         return places
 
     def _root(self, listing: Listing) -> str:
-        return self.catalog.tables[listing.table].path or ""
+        # A store of ours is this machine's disk.
+        return (self.catalog.tables[listing.table].path or "").removeprefix("s3://lake")
 
     def _create(self, place: str) -> Any:
         return self.warehouse.create(place.removeprefix(f"{self.warehouse.root}/"))

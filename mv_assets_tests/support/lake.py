@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mv_assets.config import DeclaredProject, Function, MaterializedView, ParquetTable
 from mv_assets.config.file import Draft
-from mv_assets.config.models import FORMATS
+from mv_assets.config.tables import FORMATS
 from mv_assets.errors import MvError
 from mv_assets.observe.maps import ImaginedMaps, StoredMaps
 from mv_assets.observe.observation import Observation, Observed

@@ -23,7 +23,7 @@ from pyiceberg.table import Table as IcebergTable
 
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.maintain.garbage import GcReport
-from mv_assets.publish.contents import VERSION
+from mv_assets.publish.contents import DIGEST, VERSION
 from mv_assets.publish.open import open_target
 from mv_assets.publish.publisher import PublishedView, Publisher
 from mv_assets.state import rules
@@ -54,6 +54,10 @@ class Reader(ABC):
         """All that can be read, with the map's version that each says it shows."""
 
     @abstractmethod
+    def digests(self, name: str = "v") -> set[tuple[int, str]]:
+        """The versions that can be read, each with the digest of its contents."""
+
+    @abstractmethod
     def summary(self, name: str = "v") -> Mapping[str, Any]:
         """What the newest says of itself."""
 
@@ -73,7 +77,9 @@ class Reader(ABC):
         columns = ", ".join(f'"{each}"' for each in self.rows(name).column_names)
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            return connection.sql(f"SELECT {columns} FROM read_parquet({self.files(name)})").to_arrow_table()
+            # A column that came later is null in the files before it.
+            files = f"read_parquet({self.files(name)}, union_by_name = true)"
+            return connection.sql(f"SELECT {columns} FROM {files}").to_arrow_table()
 
 
 class IcebergReader(Reader):
@@ -99,6 +105,10 @@ class IcebergReader(Reader):
         found = self.table(name).metadata.snapshots
         versions = {str(each.snapshot_id): each.summary and each.summary.get(VERSION) for each in found}
         return {snapshot: int(version) if version else None for snapshot, version in versions.items()}
+
+    def digests(self, name: str = "v") -> set[tuple[int, str]]:
+        found = [each.summary for each in self.table(name).metadata.snapshots]
+        return {(int(str(each[VERSION])), str(each[DIGEST])) for each in found if each and each.get(VERSION)}
 
     def summary(self, name: str = "v") -> Mapping[str, Any]:
         snapshot = self.table(name).current_snapshot()
@@ -131,6 +141,10 @@ class DeltaReader(Reader):
     def snapshots(self, name: str = "v") -> dict[str, int | None]:
         commits = self.table(name).history()
         return {str(each["version"]): int(each[VERSION]) if VERSION in each else None for each in commits}
+
+    def digests(self, name: str = "v") -> set[tuple[int, str]]:
+        commits = self.table(name).history()
+        return {(int(each[VERSION]), each[DIGEST]) for each in commits if VERSION in each}
 
     def summary(self, name: str = "v") -> Mapping[str, Any]:
         return self.table(name).history(1)[0]

@@ -15,7 +15,6 @@ from prometheus_client.registry import Collector
 from mv_assets.cli.session import Session
 from mv_assets.project import Project
 from mv_assets.reports.metrics import Metrics
-from mv_assets.text import printable
 
 # A scraper gives up after ten seconds, and would then know nothing at all.
 _PATIENCE_S = 8.0
@@ -86,7 +85,7 @@ class _Scraped(Collector):
         """Say why there are none, once."""
         said = None
         if found.status is None:
-            why = "it does not answer" if found.error is None else printable(str(found.error))
+            why = "it does not answer" if found.error is None else str(found.error)
             said = f"the state can't be read: {why}"
         if said is not None and said != self._said:
             click.echo(said, err=True)

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from mv_assets.cli.dev.home import writing
 from mv_assets.cli.dev.ports import listens, sockets
+from mv_assets.text import printable
 
 _POLL_S = 0.1
 _DEAD_WITHIN_S = 5.0
@@ -82,7 +83,7 @@ class Child:
         """The end of its log."""
         with suppress(OSError):
             lines = _COLOUR.sub("", self.log.read_text(errors="replace")).splitlines()
-            return [line for line in lines if line.strip()][-count:]
+            return [printable(line.expandtabs()) for line in lines if line.strip()][-count:]
         return []
 
     def stop(self, hurry: Callable[[], bool] = lambda: False) -> None:

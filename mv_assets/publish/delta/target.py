@@ -21,11 +21,12 @@ from mv_assets.errors import MvError
 from mv_assets.publish.contents import BUCKETS, Contents
 from mv_assets.publish.delta.statistics import statistics
 from mv_assets.publish.delta.table import Files, PublishedTable
-from mv_assets.publish.errors import Lost, NotPublished, cause, trouble
+from mv_assets.publish.errors import Lost, NotPublished, trouble
 from mv_assets.publish.target import Shown
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.files.stores import for_deltalake
+from mv_assets.text import cause
 
 # What the library says where somebody else made the table first.
 _EXISTS = "already exists"

@@ -18,8 +18,9 @@ from pyiceberg.table.update import AddSnapshotUpdate, UpdatesAndRequirements
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 
 from mv_assets.errors import MvError
-from mv_assets.publish.errors import Lost, NotPublished, cause, trouble
+from mv_assets.publish.errors import Lost, NotPublished, trouble
 from mv_assets.tables.iceberg import catalogs
+from mv_assets.text import cause
 
 _SQLITE = "sqlite:///"
 # So many manifests of one commit each become one: whoever reads the table reads all of them.

@@ -102,7 +102,11 @@ class IcebergView:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return opened({**for_pyiceberg(self.warehouse.storage), **self.target.catalog})
+        return opened(self._properties)
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        return {**for_pyiceberg(self.warehouse.storage), **self.target.catalog}
 
     @cached_property
     def _rows(self) -> PublishedTable:
@@ -148,7 +152,7 @@ class IcebergView:
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
-        with speaking(self.view, self.table, self.target.catalog):
+        with speaking(self.view, self.table, self._properties):
             try:
                 yield
             except NoSuchType as error:

@@ -19,7 +19,6 @@ from mv_assets.spark.read.files import Held, Part
 from mv_assets.spark.types import widest
 from mv_assets.tables.lakehouse import short
 from mv_assets.tables.types import Shape, shapes_in
-from mv_assets.text import printable
 
 _THREADS = 8
 # Written by libraries for a column that holds nothing but nulls.
@@ -102,7 +101,7 @@ def footers(names: Sequence[str], open_file: Open) -> dict[str, list[Shape] | Un
             with open_file(name) as file:
                 return shapes_in(pq.ParquetFile(file))
         except (pa.ArrowException, OSError, ValueError) as error:
-            return Unreadable(f"file {printable(name)} can't be read ({short(error)})")
+            return Unreadable(f"file {name} can't be read ({short(error)})")
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(names, pool.map(inside, names), strict=True))
@@ -137,14 +136,14 @@ def _holding(
         if len(spellings) > 1:
             both = " and ".join(spelled for spelled, _ in spellings)
             return Unreadable(
-                f"file {printable(name)} has columns {both}, which Spark can't tell apart; rename one of them"
+                f"file {name} has columns {both}, which Spark can't tell apart; rename one of them"
             )
         if spellings and spellings[0][1] not in NOTHING:
             spelled, kind = spellings[0]
             try:
                 held.append((column, Held(spelled, types.of(kind))))
             except Unreadable as error:
-                return Unreadable(f"file {printable(name)}, column {spelled}: {error}; rewrite it as another")
+                return Unreadable(f"file {name}, column {spelled}: {error}; rewrite it as another")
     return Holding(name, tuple(held), tuple((c, values[c.lower()]) for c in columns if c.lower() in values))
 
 
@@ -173,11 +172,11 @@ def merged(holdings: Iterable[Holding], given: Mapping[str, DataType]) -> dict[s
             kind = widest(known, source.kind)
             if kind is None:
                 raise Unreadable(
-                    f"column {column} is {source.kind.simpleString()} in file {printable(holding.name)}, but "
+                    f"column {column} is {source.kind.simpleString()} in file {holding.name}, but "
                     f"{known.simpleString()} in {where}; rewrite one of them"
                 )
             if kind != known or not where:
-                kinds[column] = kind, f"file {printable(holding.name)}"
+                kinds[column] = kind, f"file {holding.name}"
     return {column: kind for column, (kind, _) in kinds.items()}
 
 

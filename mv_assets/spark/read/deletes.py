@@ -12,7 +12,6 @@ import pyarrow as pa
 from mv_assets.spark.errors import Unreadable
 from mv_assets.tables.listing import Listing, RowDeletes
 from mv_assets.tables.parquet.footer import Unusable
-from mv_assets.text import printable
 
 # A bit for each row, in words of 64 and stretches of rows: where none is deleted, a stretch is null.
 _STRETCH, _WORD = 14, 6
@@ -42,7 +41,7 @@ def deletes_of(listing: Listing, names: Iterable[str]) -> dict[str, RowDeletes]:
     found = {name: known[name] for name in names if name in known}
     for name, deletes in found.items():
         if deletes.refused is not None:
-            raise Unreadable(f"file {printable(name)}: {deletes.refused}")
+            raise Unreadable(f"file {name}: {deletes.refused}")
     return found
 
 
@@ -53,9 +52,7 @@ def deleted_in(table: WithDeletes, listing: Listing) -> Deleted:
         try:
             return table.deleted(listing, name)
         except Unusable as error:
-            raise Unreadable(
-                f"file {printable(name)}: which of its rows are deleted is not known: {error}"
-            ) from error
+            raise Unreadable(f"file {name}: which of its rows are deleted is not known: {error}") from error
 
     return places
 

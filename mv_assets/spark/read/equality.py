@@ -15,7 +15,6 @@ from mv_assets.spark.errors import Unreadable
 from mv_assets.spark.read.files import Held, Part, frame, quoted
 from mv_assets.tables.listing import EqualityDelete, Listing
 from mv_assets.tables.places import Place
-from mv_assets.text import printable
 
 # Files to which the same delete files apply have the same number: with it a row, and with all that it applies
 # to a row of a delete file. However many they are, each side is read in one scan.
@@ -80,7 +79,7 @@ class Equality:
             except Unreadable as error:
                 others = f" and {len(self.names) - 1} more" if len(self.names) > 1 else ""
                 raise Unreadable(
-                    f"what is deleted of file {printable(self.names[0])}{others} is not known: {error}"
+                    f"what is deleted of file {self.names[0]}{others} is not known: {error}"
                 ) from error
             rows = rows.join(gone, self._same(columns, rows, gone), "left_anti")
         return rows

@@ -22,7 +22,6 @@ from mv_assets.spark.read.scans import Scan, Values, in_utc, scans
 from mv_assets.spark.stores import spark_path
 from mv_assets.spark.types import completed
 from mv_assets.spark.versions import keeps_structs
-from mv_assets.text import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -208,7 +207,7 @@ def _found(
         # Escaped or not, Hadoop takes such a path apart, and a part with a colon for a store.
         if _PATTERN.search(path) and ":" in _split(path)[1]:
             raise Unreadable(
-                f"file {printable(path)} has a colon and one of \\ * ? [ ] {{ }} in its path, which Spark "
+                f"file {path} has a colon and one of \\ * ? [ ] {{ }} in its path, which Spark "
                 "can't read together; rename it"
             )
     reader = spark.read.options(**stores.options(scan.files, storage)).schema(schema)
@@ -224,7 +223,7 @@ def _found(
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         path = str((error.getMessageParameters() or {}).get("path"))
-        raise Unreadable(f"file {printable(path)} is not there") from error
+        raise Unreadable(f"file {path} is not there") from error
     return rows, _named(scan.files, uris)
 
 
@@ -238,14 +237,13 @@ def _named(files: Iterable[str], uris: Iterable[str]) -> dict[str, str]:
     for path in files:
         if _split(path) not in found:
             raise Unreadable(
-                f"file {printable(path)} is not there, or hidden from Spark by a name that begins with "
-                ". or _; rename it"
+                f"file {path} is not there, or hidden from Spark by a name that begins with . or _; rename it"
             )
     named = {path: found[_split(path)] for path in files}
     if len(set(named.values())) < len(named):
         # Under two names its rows would count twice, or more often.
         twice, _ = Counter(named.values()).most_common(1)[0]
-        raise Unreadable(f"file {printable(twice)} is listed under two names; rewrite its rows")
+        raise Unreadable(f"file {twice} is listed under two names; rewrite its rows")
     return named
 
 

@@ -24,7 +24,6 @@ from mv_assets.spark.types import widest
 from mv_assets.tables.parquet.footer import Unusable
 from mv_assets.tables.places import Place, find, has_ids
 from mv_assets.tables.types import Shape
-from mv_assets.text import printable
 
 
 def by_table(
@@ -70,7 +69,7 @@ def by_footer(
             elif shape is not None and shape.kind not in NOTHING:
                 held.append((column, finder.held(shape, place, kind)))
         except (Unusable, Unreadable) as error:
-            raise Unreadable(f"file {printable(name)}, column {column}: {error}") from error
+            raise Unreadable(f"file {name}, column {column}: {error}") from error
     return Holding(name, tuple(held), tuple(values))
 
 

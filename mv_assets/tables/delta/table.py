@@ -193,7 +193,7 @@ class DeltaFiles:
     @contextmanager
     def readable(self) -> Iterator[None]:
         """What the library can't read is refused by its name; all else makes the table unreadable."""
-        with lakehouse.readable(self.name, self.path):
+        with lakehouse.readable(self.name, self.path, self.storage_options):
             try:
                 yield
             except Exception as error:

@@ -125,7 +125,7 @@ class IcebergFiles:
     @contextmanager
     def readable(self) -> Iterator[None]:
         """What the library can't read is refused by its name; all else makes the table unreadable."""
-        with lakehouse.readable(self.name, self.where):
+        with lakehouse.readable(self.name, self.where, self.catalog or {}):
             try:
                 yield
             except Exception as error:

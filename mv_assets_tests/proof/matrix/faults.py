@@ -136,6 +136,31 @@ def io_error() -> OSError:
     return OSError(errno.EIO, "Input/output error")
 
 
+class Upload(io.RawIOBase):
+    """A file of a store, of which each write is a call; it is there as a whole once it is closed."""
+
+    def __init__(self, process: Process, opened: Any) -> None:
+        self._process = process
+        self._opened = opened
+        super().__init__()
+
+    def __del__(self) -> None:
+        """Who is killed closes nothing: then it never was there."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        return self._process.call(
+            "write", lambda: self._opened.write(bytes(content)) or len(content), io_error, changes=True
+        )
+
+    def close(self) -> None:
+        if not self.closed:
+            self._process.call("close", self._opened.close, io_error, changes=True)
+            super().close()
+
+
 class Raw(io.FileIO):
     """A file of which each write is a call: one that is cut short leaves what was written before."""
 

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +16,10 @@ from pyarrow import fs
 from mv_assets.config import Storage
 from mv_assets.publish.delta import table as delta_table
 from mv_assets.run import warehouse
-from mv_assets.tables.files import local
+from mv_assets.tables.files import local, locations
 from mv_assets.tables.files.locations import filesystem_at
 from mv_assets_tests.proof.matrix.faults import Process, Raw, io_error
+from mv_assets_tests.proof.matrix.stores import store_of
 
 _ASKING = ("get_file_info", "open_input_file")
 _CHANGING = ("create_dir", "delete_file", "delete_dir")
@@ -52,10 +52,6 @@ def faulty(process: Process) -> Iterator[None]:
     def at(path: str, _storage: Storage | None) -> tuple[fs.FileSystem, str]:
         return Disk(), filesystem_at(path)[1]
 
-    def below(table: delta_table.PublishedTable) -> fs.FileSystem:
-        Path(table.uri).mkdir(parents=True, exist_ok=True)
-        return fs.SubTreeFileSystem(table.uri, Disk())
-
     listing = {name: called(name, getattr(os, name), changes=False) for name in ("scandir", "stat")}
     settling = {
         "open": called("open", os.open, changes=False),
@@ -68,7 +64,7 @@ def faulty(process: Process) -> Iterator[None]:
         )
         patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
         patch.setattr(warehouse, "filesystem_at", at)
-        patch.setattr(delta_table.PublishedTable, "folder", property(below))
+        patch.setattr(locations, "_store", lambda *_: store_of(process))
         gone = SimpleNamespace(rmtree=called("delete_dir", shutil.rmtree, changes=True))
         patch.setattr(delta_table, "shutil", gone)
         yield

@@ -23,6 +23,7 @@ from mv_assets.observe.remembered import REMEMBERED
 from mv_assets.tables.delta import remembered
 from mv_assets.tables.iceberg import blocks, positions, rewrites
 from mv_assets.tables.parquet.kept import KEPT
+from mv_assets_tests.proof.matrix.stores import STORE
 from mv_assets_tests.support.published_lake import PublishedLake
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 from mv_assets_tests.unit.tables.delta import log as delta_log
@@ -160,9 +161,19 @@ class IcebergLake(LakehouseLake):
             catalog.register_table("db.t", f"file://{iceberg_log.newest(self.root)}")
 
 
+@dataclass
+class StoreLake(DuckDbLake):
+    """Its `events` are in an object store, as Arrow reaches one."""
+
+    def __post_init__(self) -> None:
+        self.table = {"path": f"{STORE}{self.folder}/events"}
+        super().__post_init__()
+
+
 # By the format of the table that the views are based on, or that in which they are published.
 LAKES: dict[str, Callable[..., DuckDbLake]] = {
     "": DuckDbLake,
+    "store": StoreLake,
     "delta": partial(DeltaLake, table={"format": "delta"}),
     "iceberg": partial(IcebergLake, table={"format": "iceberg", "unsafe": True}),
     "published in delta": partial(PublishedLake, format="delta"),

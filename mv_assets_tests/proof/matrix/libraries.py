@@ -16,7 +16,7 @@ from deltalake.transaction import create_table_with_add_actions
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 from mv_assets.publish.delta import table as published
-from mv_assets_tests.proof.matrix.faults import Process, Raw, io_error
+from mv_assets_tests.proof.matrix.faults import Process, Raw, Upload, io_error
 
 _CALLS: tuple[tuple[type[Any], tuple[str, ...], bool], ...] = (
     (deltalake.DeltaTable, ("__init__", "history", "get_add_actions"), False),
@@ -44,6 +44,10 @@ def faulty(process: Process) -> Iterator[None]:
         opened = process.call("create", lambda: Raw(process, str(path)), io_error, changes=True)
         return pa.PythonFile(opened, mode="w")
 
+    def stream(self: DeltaStorageHandler, path: str, metadata: Any = None) -> Any:
+        opened = self._handler.open_output_stream(path, metadata)
+        return pa.PythonFile(Upload(process, opened), mode="w")
+
     with pytest.MonkeyPatch.context() as patch:
         for owner, names, changes in _CALLS:
             for name in names:
@@ -56,4 +60,5 @@ def faulty(process: Process) -> Iterator[None]:
             staticmethod(called("is_deltatable", deltalake.DeltaTable.is_deltatable, changes=False)),
         )
         patch.setattr(PyArrowFile, "create", create)
+        patch.setattr(DeltaStorageHandler, "open_output_stream", stream)
         yield

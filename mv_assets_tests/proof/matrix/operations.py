@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from mv_assets.buckets import DAY
 from mv_assets.config import MaterializedView
 from mv_assets.errors import MvError
@@ -209,6 +212,25 @@ def publish_and_wait(lake: DuckDbLake) -> None:
     lake.later(KEEP + GRACE)
 
 
+def scribble(lake: DuckDbLake) -> None:
+    """Somebody writes into what is published; of some views nothing has changed since, of others it has."""
+    publish(lake)
+    lake.write("late.parquet", [day(2)], 1, table="payments")
+    lake.run()
+    assert isinstance(lake, PublishedLake)
+    for name in ALL:
+        lake.reader.scribble(name)
+        lake.reader.scribble(f"{name}__buckets")
+
+
+def widen(lake: DuckDbLake) -> None:
+    """One more column, in one bucket of the view by a function; files of the others stay published."""
+    publish(lake)
+    rows = {"at": pa.array([day(3)], pa.timestamp("us", "UTC")), "x": [1], "y": [1]}
+    pq.write_table(pa.table(rows), lake.folder / "events" / "wider.parquet")
+    lake.run()
+
+
 def give_up(lake: DuckDbLake) -> None:
     expire(lake)
     collect(lake)
@@ -236,6 +258,8 @@ _PUBLISHED = {
     for name, operation in {
         "first publication in": Operation(publish, done=published),
         "publication in": Operation(publish, publish_and_overwrite, done=published),
+        "publication over others in": Operation(publish, scribble, done=published),
+        "publication of a column in": Operation(publish, widen, done=published),
         "expiry in": Operation(give_up, publish_and_wait),
         "withdrawal from": Operation(withdraw, publish, done=withdrawn),
     }.items()
@@ -247,6 +271,13 @@ _LAKEHOUSE = {
         "look at": Operation(look, delete_rows, done=deletes_seen),
         "refresh from": Operation(refresh, delete_rows, done=deletes_computed),
         "follow": Operation(look, compact, done=followed),
+    }.items()
+}
+_STORED = {
+    f"{name} a store": replace(operation, kind="store")
+    for name, operation in {
+        "look at": Operation(look, change, mend, looked),
+        "refresh from": Operation(refresh, change, mend, refreshed),
     }.items()
 }
 OPERATIONS = {
@@ -268,4 +299,5 @@ OPERATIONS = {
     ),
     **_PUBLISHED,
     **_LAKEHOUSE,
+    **_STORED,
 }

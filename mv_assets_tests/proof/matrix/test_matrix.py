@@ -16,10 +16,12 @@ from mv_assets.errors import MvError
 from mv_assets.state import shared_clock
 from mv_assets.state.heartbeat import Heartbeat
 from mv_assets.state.store import retry
+from mv_assets.tables.files import locations
 from mv_assets_tests.conftest import state_of
 from mv_assets_tests.proof.matrix import files, libraries, statements
 from mv_assets_tests.proof.matrix.faults import Killed, Kind, Process, Site
 from mv_assets_tests.proof.matrix.operations import OPERATIONS, Operation
+from mv_assets_tests.proof.matrix.stores import store_of
 from mv_assets_tests.proof.matrix.world import VIEWS, World
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.lake import day, through
@@ -33,7 +35,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever tries again does so at once, and gives up after a few times; no heart beats by itself."""
+    """Whoever tries again does so at once, and gives up after a few times; no heart beats by itself.
+
+    Stores are this machine's disk, also to those who go on after a fault.
+    """
+    monkeypatch.setattr(locations, "_store", lambda *_: store_of(Process()))
     monkeypatch.setattr(shared_clock, "_ASKED_EVERY_S", 0.0)
     monkeypatch.setattr(Heartbeat, "__enter__", lambda heart: heart)
     monkeypatch.setattr(Heartbeat, "__exit__", lambda *_: None)

@@ -13,7 +13,7 @@ from click import Command, Context, Group, Option
 from pydantic import BaseModel
 
 from mv_assets.cli.main import main
-from mv_assets.config import models
+from mv_assets.config import models, tables
 from mv_assets_tests.scenarios.docs.pages import (
     DOCS,
     PAGES,
@@ -115,9 +115,9 @@ def _options(command: Command) -> list[str]:
     ("page", "model"),
     [
         ("views.md", models.MaterializedView),
-        ("tables.md", models.ParquetTable),
-        ("tables.md", models.DeltaTable),
-        ("tables.md", models.IcebergTable),
+        ("tables.md", tables.ParquetTable),
+        ("tables.md", tables.DeltaTable),
+        ("tables.md", tables.IcebergTable),
         ("operations.md", models.DeclaredProject),
         ("operations.md", models.Spark),
     ],

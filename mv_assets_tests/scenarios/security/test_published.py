@@ -30,6 +30,8 @@ UNREACHABLE: Mapping[str, Mapping[str, str]] = {
     "slash": {"type": "sql", "uri": f"postgresql+psycopg://me:s3cr3t/s3cr3t@{NOWHERE}/db"},
     "query": {"type": "sql", "uri": f"postgresql+psycopg://me@{NOWHERE}/db?password=s3cr3t"},
     "token": {"type": "rest", "uri": f"http://{NOWHERE}", "token": "s3cr3t", "header.X-Key": "s3cr3t"},
+    # As a variable has it that was read from a file: the library repeats it.
+    "newline": {"type": "rest", "uri": f"http://{NOWHERE}", "header.X-Key": "Bearer s3cr3t\n"},
     "credential": {"type": "rest", "uri": f"http://me:s3cr3t@{NOWHERE}", "credential": "me:s3cr3t"},
 }
 HOSTILE = "\x1b[2J\x1b]0;x\x07\nv  is right"

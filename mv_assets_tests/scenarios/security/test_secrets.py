@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,9 +82,9 @@ def written(folder: Path, state: str) -> Path:
     return file
 
 
-def said_by_commands(file: Path) -> Iterator[str]:
+def said_by_commands(file: Path, commands: Sequence[str] = COMMANDS) -> Iterator[str]:
     """What each command says, with the whole chain of what it raised."""
-    for command in COMMANDS:
+    for command in commands:
         result = CliRunner().invoke(main, ["--project", str(file), *command.split()])
         yield result.output
         if result.exc_info is not None:

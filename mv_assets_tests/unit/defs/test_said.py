@@ -58,7 +58,7 @@ def test_a_base_table_shows_its_files_its_newest_data_and_what_is_broken(
     found = {name: value.value for name, value in seen.metadata.items()}
     assert (found["files"], found["files of the table"]) == (1, 2)
     assert found["newest data"] == "1970-01-02T23:59:59.999Z"
-    assert str(found["broken files"]).startswith("- file day-0.parquet: ")
+    assert str(found["broken files"]).startswith("- `file day-0.parquet: ")
 
 
 def test_a_table_without_files_says_so(duckdb_lake_on_sqlite: DuckDbLakes) -> None:

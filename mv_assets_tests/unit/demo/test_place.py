@@ -12,7 +12,7 @@ from mv_assets.buckets import DAY, iso
 from mv_assets.clock import clock
 from mv_assets.config import DeclaredProject, MaterializedView, Spark
 from mv_assets.config.errors import HomeUnwritable
-from mv_assets.config.models import FORMATS
+from mv_assets.config.tables import FORMATS
 from mv_assets.demo import Demo, project_file
 from mv_assets.demo.errors import ProjectNotNamed
 from mv_assets.demo.files import files_in

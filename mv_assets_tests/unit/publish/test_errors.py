@@ -15,6 +15,9 @@ from mv_assets.publish.errors import trouble
         ("sql://me:p%40ss@host/db: no", {"uri": "sql://me:p%40ss@host/db"}, "sql://***@host/db: no"),
         ("password p@ss is wrong", {"uri": "sql://me:p%40ss@host/db"}, "password ... is wrong"),
         ("GET https://h/c?sig=abc", {"uri": "https://h/c?sig=abc"}, "GET https://h/c?..."),
+        (r"header 'a: hunter2\n'", {"header.X": "a: hunter2\n"}, "header '...'"),
+        ("token hunter2", {"header.Authorization": "Bearer hunter2"}, "token ..."),
+        ("in us, of bearer", {"region-of": "us", "header.X": "Bearer"}, "in us, of bearer"),
         (
             "https://host/c is not true",
             {"uri": "https://host/c", "s3.x": "true"},
