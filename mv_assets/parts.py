@@ -123,6 +123,7 @@ class Parts:
             NotDeclared: of some views, one that neither of them knows.
 
         """
+        self.refuse_closed()
         store = self.existing_store
         known = [] if store is None else store.views()
         everywhere = {*known, *self.catalog.views}

@@ -35,8 +35,13 @@ _CODE_VERSION = "dagster/code_version"
 Metadata = dict[str, Any]
 
 
-def of_bucket(row: PartitionRow, outcome: str, change: Difference | None = None) -> Metadata:
-    """Metadata of one bucket: what was done, from what, and what changed since it was computed before."""
+def of_bucket(
+    row: PartitionRow, outcome: str, change: Difference | None = None, newest: int | None = None
+) -> Metadata:
+    """Metadata of one bucket: what was done, from what, and what changed since it was computed before.
+
+    `newest` is when the newest of its files came.
+    """
     inputs = row.inputs
     return {
         "operation": "" if row.operation is None else row.operation.value,
@@ -46,6 +51,7 @@ def of_bucket(row: PartitionRow, outcome: str, change: Difference | None = None)
         "rows": row.rows,
         "files": 0 if inputs is None else inputs.base.segment_count,
         **({} if change is None else _changed(change)),
+        **({} if change is None else _lag(row, change, newest)),
         "fingerprint": "" if inputs is None else version_of(inputs.base),
         "bytes": row.bytes,
         "seconds": dg.MetadataValue.float(row.duration_ms / 1_000),
@@ -61,6 +67,14 @@ def _changed(change: Difference) -> Metadata:
         "files changed": len(change.changed),
         "files removed": len(change.removed),
     }
+
+
+def _lag(row: PartitionRow, change: Difference, newest: int | None) -> Metadata:
+    """How long it took from the newest file until the bucket was VALID, where a file was the reason."""
+    if newest is None or row.refreshed_at is None or not (change.added or change.changed):
+        return {}
+    # Clocks of stores may be ahead.
+    return {"seconds from newest file": dg.MetadataValue.float(max(row.refreshed_at - newest, 0) / 1_000)}
 
 
 def of_view(snapshot: Snapshot, now: int) -> Metadata:

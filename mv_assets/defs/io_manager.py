@@ -21,7 +21,7 @@ from mv_assets.observe.difference import difference
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.run.result import Result
 from mv_assets.run.two_steps import TwoStepRefresh
-from mv_assets.state.model import PartitionRow, Segment
+from mv_assets.state.model import Outcome, PartitionRow, Segment
 from mv_assets.views.view import View
 
 _MOST_REASONS = 20
@@ -128,7 +128,7 @@ def _described(
     snapshot = project.store.snapshot(view.name)
     done = [bucket for bucket, result in sorted(results.items()) if result.done]
     rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
-    after = _recorded(refresh)
+    after, newest = _recorded(refresh), refresh.newest
     described = [
         (
             row,
@@ -136,6 +136,7 @@ def _described(
                 row,
                 results[row.bucket].outcome.value,
                 difference(before.get(row.bucket, ()), after.get(row.bucket, ())),
+                newest.get(row.bucket),
             ),
         )
         for row in rows
@@ -150,20 +151,25 @@ def _described(
 def _incomplete(refresh: TwoStepRefresh, results: Mapping[int, Result]) -> dg.Failure:
     """Why a run did not bring all its buckets up to date, bucket by bucket."""
     buckets = refresh.view.buckets
-    missing = [result for _, result in sorted(results.items()) if not result.done]
-    lines = [
-        f"- {buckets.key(result.bucket)} {result.outcome.value}: {result.reason or 'no reason known'}"
-        for result in missing[:_MOST_REASONS]
-    ]
-    more = [f"- and {len(missing) - _MOST_REASONS} more"] if len(missing) > _MOST_REASONS else []
-    first, view = missing[0], refresh.view.name
-    head = (
-        f"{view} {buckets.key(first.bucket)} {first.outcome.value}: {first.reason or 'no reason known'}\n"
-        f"{len(missing)} of {len(results)} buckets of {view} are not up to date:"
+    # First what needs a person.
+    missing = sorted(
+        (result for result in results.values() if not result.done),
+        key=lambda result: (result.outcome is not Outcome.FAILED, result.bucket),
     )
-    asks = "The sensor asks for them again when they are due."
+    said = [
+        f"{buckets.key(result.bucket)} {result.outcome.value}: {result.reason or 'no reason known'}"
+        for result in missing
+    ]
+    failed, view = missing[0].outcome is Outcome.FAILED, refresh.view.name
+    to_do = "mend that, and it is asked for again" if failed else "it is asked for again when it is due"
+    lines = [
+        f"{view} {said[0]}; {to_do}",
+        f"{len(missing)} of {len(results)} buckets of {view} are not up to date:",
+        *(f"- {each}" for each in said[:_MOST_REASONS]),
+        *([f"- and {len(said) - _MOST_REASONS} more"] if len(said) > _MOST_REASONS else []),
+    ]
     return dg.Failure(
-        description="\n".join([head, *lines, *more, asks]),
+        description="\n".join(lines),
         metadata={"buckets": [buckets.key(result.bucket) for result in missing]},
         allow_retries=False,
     )

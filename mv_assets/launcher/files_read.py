@@ -13,7 +13,7 @@ from typing import Any
 
 _Stamp = tuple[int, int, int, int]
 _OF_THE_SYSTEM = ("/proc/", "/sys/", "/dev/")
-
+_TEMPORARY = ("tempfile.mkdtemp", "tempfile.mkstemp")
 
 # Of the clocks that file systems stamp files by.
 _COARSE_NS = 2_000_000_000
@@ -26,6 +26,8 @@ class FilesRead:
     stamps: dict[str, _Stamp | None] = field(default_factory=dict)
     # Those that may have changed between being read and being stamped.
     uncertain: set[str] = field(default_factory=set)
+    # Temporary files and folders that were made meanwhile.
+    made: set[str] = field(default_factory=set)
 
     @classmethod
     @contextmanager
@@ -37,6 +39,8 @@ class FilesRead:
         found, opened, written, on = cls(), set[str](), set[str](), True
 
         def note(event: str, arguments: tuple[Any, ...]) -> None:
+            if on and event in _TEMPORARY:
+                found.made.add(os.fsdecode(arguments[0]))
             if on and event == "open":
                 path, _mode, flags = arguments
                 if isinstance(path, str):
@@ -55,6 +59,10 @@ class FilesRead:
                 # What the code writes itself is no edit.
                 if stamp is not None and stamp[-1] >= since_ns - _COARSE_NS and path not in written:
                     found.uncertain.add(path)
+
+    def left(self) -> list[str]:
+        """The temporary files and folders that are still there."""
+        return sorted(path for path in self.made if Path(path).exists())
 
     def changed(self) -> str | None:
         """One that is another now, or gone, or there; or that may be another than the one that was read."""

@@ -64,7 +64,8 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
             super().launch_run(context)
             return
         try:
-            where = {"host": socket.gethostname(), "pid": line.pid, "started": started(line.pid)}
+            host, born = socket.gethostname(), started(line.pid)
+            where = {"run": run.run_id, "host": host, "pid": line.pid, "started": born}
             # Before it begins: whoever wants to end it looks here.
             self._instance.add_run_tags(run.run_id, {_PROCESS: json.dumps(where)})
             line.begin(serialize_value(ExecuteRunArgs(origin, run.run_id, self._instance.get_ref())))
@@ -116,10 +117,10 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
-        if run is None or run.is_finished or _PROCESS not in run.tags:
+        where = None if run is None else _process_of(run)
+        if run is None or run.is_finished or where is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         self._instance.report_run_canceling(run)
-        where = json.loads(run.tags[_PROCESS])
         if where["host"] != socket.gethostname():
             self._instance.report_engine_event(f"its process is on {where['host']}", run, cls=type(self))
             return False
@@ -135,7 +136,8 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        if _PROCESS not in run.tags:
+        where = _process_of(run)
+        if where is None:
             # The code server that has its process watches it.
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         with self._lock:
@@ -145,7 +147,6 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
         if line is not None and line.is_alive():
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         # Where the line is that of an earlier daemon, the run has ended with that.
-        where = json.loads(run.tags[_PROCESS])
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process {where['pid']} has ended")
 
     def dispose(self) -> None:
@@ -156,6 +157,12 @@ class WarmRunLauncher(dg.DefaultRunLauncher):
                 line.close()
             self._lines.clear()
         super().dispose()
+
+
+def _process_of(run: dg.DagsterRun) -> dict[str, Any] | None:
+    """Where it was forked; None if it was not. Dagster's retries have the tags of the run that they retry."""
+    where: dict[str, Any] = json.loads(run.tags.get(_PROCESS, "{}"))
+    return where if where.get("run") == run.run_id else None
 
 
 def _location(context: LaunchRunContext) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from dagster import DagsterInstance
 from dagster._cli.api import execute_run_command
@@ -87,13 +88,18 @@ def _loaded(
             opened.inject_env_vars(location)
         recon_repository_from_origin(repository).get_definition().load_all_definitions()
     if more := _more_threads(before):
-        sys.exit(f"mv_assets: runs can't be forked: loading the code has started threads: {', '.join(more)}")
-    # What nobody holds is closed by that.
+        _refuse(f"started threads: {', '.join(more)}")
+    # What nobody holds is closed, or deleted, by that.
     gc.collect()
     if left := len(_connections() - connections):
-        said = f"loading the code has left {left} sockets open, which all runs would write to"
-        sys.exit(f"mv_assets: runs can't be forked: {said}")
+        _refuse(f"left {left} sockets open, which all runs would write to")
+    if made := files.left():
+        _refuse(f"left {made[0]}, which would be gone after the first run")
     return files
+
+
+def _refuse(why: str) -> NoReturn:
+    sys.exit(f"mv_assets: runs can't be forked: loading the code has {why}")
 
 
 def _connections() -> set[str]:
@@ -133,6 +139,9 @@ def _served(requests: socket.socket) -> socket.socket | None:
     """The line of a run, in the process that was forked for it; None once the launcher is gone."""
     # The system takes the dead away.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # What was printed meanwhile would else be printed by each run.
+    sys.stdout.flush()
+    sys.stderr.flush()
     gc.collect()
     # A collection in a run would copy the memory that it has in common with this.
     gc.freeze()

@@ -330,6 +330,16 @@ class ViewInputs:
             for changed in some(listing.changed, places)
         ]
 
+    def newest(self, seen: BucketInputs, now: int) -> int | None:
+        """When the newest of them came; None where the tables don't tell, as a view below does not."""
+        times = (
+            listing.changed[at] + listing.behind(now)
+            for listing, places in zip(self.listings, seen.reached, strict=True)
+            for at in places
+            if listing.changed[at]
+        )
+        return max(times, default=None)
+
     def dimensions_changed(self, now: int, within: int) -> tuple[int, ...]:
         """When files of the dimensions changed, as far as that is not longer ago."""
         times = {t + listed.behind(now) for listed in self.dimensions.values() for t in listed.changed}

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+from dagster import DagsterInstance
 from playwright.sync_api import Browser, expect
 
+from mv_assets.launcher.launcher import _PROCESS
 from mv_assets_tests.e2e.browser import artifacts
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.graphql_api.records import Materialization
@@ -130,6 +133,11 @@ def project(typist: Typist, connect_server: str) -> Iterator[Project]:
     processes = DagsterProcesses(
         typist.folder.parent / "dagster", settings, (str(DG), "dev"), folder=typist.folder
     )
+    # As the page has it at its end.
+    file = processes.home / "dagster.yaml"
+    told = yaml.safe_load(file.read_text())
+    told["run_launcher"]["config"] = {"modules": ["city.definitions"]}
+    file.write_text(yaml.safe_dump(told))
     processes.start()
     try:
         yield Project(typist, Dagster.at(processes.address), processes)
@@ -147,6 +155,18 @@ def test_files_that_an_asset_writes_become_views_and_a_report_on_one(project: Pr
         project.until_filled(view)
     project.succeeds(dagster.launch_job("report_busiest_zones", {}))
     assert project.report() == {"0": 288, "1": 288, "2": 288}
+
+
+def test_its_runs_are_forked_though_their_steps_have_processes_of_their_own(project: Project) -> None:
+    def is_forked() -> bool:
+        run = project.dagster.materialize("trips_hourly", "2024-01-02")
+        project.succeeds(run)
+        with DagsterInstance.from_config(str(project.processes.home)) as instance:
+            found = instance.get_run_by_id(run)
+        return found is not None and _PROCESS in found.tags
+
+    # The first ones are no forks: nobody waits until the code is loaded.
+    project.until(is_forked, "a run that is forked")
 
 
 @pytest.mark.browser

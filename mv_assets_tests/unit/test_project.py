@@ -164,12 +164,21 @@ def test_a_closed_project_says_so(file: Path) -> None:
             ask()
     with pytest.raises(ProjectClosed):
         project.query("SELECT count(*) AS n FROM trips")
+    # Nor is a connection opened for that, which nobody would close.
+    pool: Any = project.store.database._engine.pool
+    assert pool.checkedin() == 0
 
 
 def test_the_state_is_closed_whatever_becomes_of_spark(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.open(file)
     closed: list[bool] = []
-    monkeypatch.setattr(project.store, "close", lambda: closed.append(True))
+    close = project.store.close
+
+    def closes() -> None:
+        closed.append(True)
+        close()
+
+    monkeypatch.setattr(project.store, "close", closes)
 
     def interrupted(_engine: Engine) -> None:
         raise KeyboardInterrupt

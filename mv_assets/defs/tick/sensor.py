@@ -17,6 +17,7 @@ from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.signs_of_life import Deadline
 from mv_assets.defs.tick.claims import Claims, claims, unfinished
 from mv_assets.defs.tick.lost_runs import living
+from mv_assets.defs.tick.quiet import look_when_quiet
 from mv_assets.defs.tick.reporting import BEGIN, Position, end_of, unreported, wipes
 from mv_assets.defs.tick.requests import Asking, History, askings, chosen, free_of, request
 from mv_assets.errors import MvError, StateError, StillReading
@@ -158,7 +159,7 @@ class _Tick:
 
     def _look(self) -> dict[str, Observed | MvError]:
         project, repository = self._project, self._context.repository_def
-        found = project.watch(Deadline(_READING_S)).round(self._views)
+        found = look_when_quiet(project.watch(Deadline(_READING_S)), self._views)
         now = self._deployment.now()
         runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
         graph = None if repository is None else repository.asset_graph

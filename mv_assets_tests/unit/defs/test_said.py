@@ -35,16 +35,32 @@ def test_a_failed_run_begins_with_a_bucket_and_why(duckdb_lake_on_sqlite: DuckDb
     made = duckdb_lake_on_sqlite(view())
     refresh = cast("TwoStepRefresh", SimpleNamespace(view=made.catalog.view("v")))
     results = {
-        0: Result(0, Due.APPEND, Outcome.COMMITTED),
+        0: Result(
+            0, Due.OVERWRITE, Outcome.SOURCE_CHANGED, reason="the base table changed while it was read"
+        ),
         DAY: Result(
             DAY, Due.APPEND, Outcome.FAILED, reason="events: file day-1.parquet: it can't be read as Parquet"
         ),
         2 * DAY: Result(2 * DAY, Due.APPEND, Outcome.FAILED, reason="no memory"),
+        3 * DAY: Result(3 * DAY, Due.APPEND, Outcome.COMMITTED),
     }
     said = (_incomplete(refresh, results).description or "").splitlines()
-    assert said[0] == "v 1970-01-02 failed: events: file day-1.parquet: it can't be read as Parquet"
-    assert said[1] == "2 of 3 buckets of v are not up to date:"
-    assert said[3] == "- 1970-01-03 failed: no memory"
+    why = "events: file day-1.parquet: it can't be read as Parquet"
+    assert said[0] == f"v 1970-01-02 failed: {why}; mend that, and it is asked for again"
+    assert said[1] == "3 of 4 buckets of v are not up to date:"
+    assert said[3:] == [
+        "- 1970-01-03 failed: no memory",
+        "- 1970-01-01 source changed: the base table changed while it was read",
+    ]
+
+
+def test_a_run_without_a_failed_bucket_says_that_nobody_has_to_do_anything(
+    duckdb_lake_on_sqlite: DuckDbLakes,
+) -> None:
+    refresh = cast("TwoStepRefresh", SimpleNamespace(view=duckdb_lake_on_sqlite(view()).catalog.view("v")))
+    results = {0: Result(0, Due.APPEND, Outcome.WAITING, reason="waits for 1970-01-01 of w")}
+    said = (_incomplete(refresh, results).description or "").splitlines()
+    assert said[0] == "v 1970-01-01 waiting: waits for 1970-01-01 of w; it is asked for again when it is due"
 
 
 def test_a_base_table_shows_its_files_its_newest_data_and_what_is_broken(

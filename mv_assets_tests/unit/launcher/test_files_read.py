@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -72,3 +73,15 @@ def test_a_file_that_was_not_there_counts_once_it_is(tmp_path: Path) -> None:
 def test_the_sources_of_modules_count_though_only_what_was_compiled_of_them_was_read(read: FilesRead) -> None:
     assert any(path.endswith("mv_assets/launcher/files_read.py") for path in read.stamps)
     assert not any(path.endswith(".pyc") for path in read.stamps)
+
+
+def test_temporary_files_that_are_left_are_told_and_no_others(tmp_path: Path) -> None:
+    with FilesRead.noted(time.time_ns()) as found:
+        folder = tempfile.TemporaryDirectory(dir=tmp_path)
+        file = tempfile.NamedTemporaryFile(dir=tmp_path)  # noqa: SIM115 - code that is loaded may keep it
+        with tempfile.TemporaryDirectory(dir=tmp_path), tempfile.TemporaryFile(dir=tmp_path):
+            pass
+    assert found.left() == sorted([folder.name, file.name])
+    folder.cleanup()
+    file.close()
+    assert found.left() == []

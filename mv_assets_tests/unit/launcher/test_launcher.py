@@ -50,7 +50,7 @@ def draw():
 
 @dg.op
 def last():
-    Path({out!r}).write_text("began")
+    Path({out!r}).write_text(str(os.getpid()))
     time.sleep(120)
 
 @dg.op
@@ -66,6 +66,14 @@ def stuck():
 def short():
     write()
 
+@dg.job(executor_def=dg.multiprocess_executor)
+def apart():
+    write()
+
+@dg.job(executor_def=dg.multiprocess_executor)
+def long_apart():
+    last()
+
 @dg.job(executor_def=dg.in_process_executor)
 def lots():
     draw()
@@ -78,7 +86,7 @@ def long():
 def endless():
     stuck()
 
-defs = dg.Definitions(jobs=[short, lots, long, endless])
+defs = dg.Definitions(jobs=[short, apart, long_apart, lots, long, endless])
 """
 _SLOW_S = 90.0
 
@@ -308,6 +316,36 @@ def test_runs_do_not_draw_the_same_numbers(place: Place) -> None:
     assert drawn[0] != drawn[1]
 
 
+def test_steps_of_a_run_may_have_processes_of_their_own_and_end_with_it(place: Place) -> None:
+    place.warm_up()
+    run = place.launch("apart")
+    assert place.finished(run) == "SUCCESS"
+    word, step, _ = place.out.read_text().split()
+    assert (word, int(step) == place.process(run)) == ("one", False)
+    place.out.unlink()
+    run = place.launch("long_apart")
+    until(lambda: place.out.exists() and place.out.read_text())
+    step = place.out.read_text()
+    assert int(step) != place.process(run)
+    assert place.launcher.terminate(run)
+    assert place.finished(run) == "CANCELED"
+    until(lambda: started(int(step)) is started(place.process(run) or 0) is None)
+
+
+def test_what_is_printed_while_code_is_loaded_is_not_printed_by_each_run(
+    place: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place.write("printed", "\nif in_warm_process:\n    print('loaded by', os.getpid())\n")
+    place.reload()
+    place.warm_up()
+    run = place.launch("short")
+    assert place.finished(run) == "SUCCESS"
+    process, warm = place.process(run), place.warm()
+    assert process is not None
+    until(lambda: started(process) is None)
+    assert capfd.readouterr().out.count(f"loaded by {warm}") == 1
+
+
 def test_a_run_of_a_code_server_that_somebody_else_has_started_is_that_servers(place: Place) -> None:
     """It has another environment, perhaps, and works in another folder."""
     where = LoadableTargetOrigin(
@@ -389,9 +427,10 @@ def test_a_run_of_an_earlier_launcher_is_found_to_have_ended(place: Place) -> No
         "import threading; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
         "import deltalake; deltalake.DeltaTable({table!r})",
         "import socket; kept = socket.socketpair()",
+        "import tempfile; kept = tempfile.TemporaryDirectory()",
         "os._exit(3)",
     ],
-    ids=["has a thread", "has a library's threads", "has a connection", "does not load"],
+    ids=["has a thread", "has a library's threads", "has a connection", "has a folder", "does not load"],
 )
 def test_what_can_not_be_forked_is_run_the_plain_way_and_says_so(place: Place, unforkable: str) -> None:
     table = str(place.folder / "table")
