@@ -70,13 +70,14 @@ def test_without_closes_it_is_due_when_the_next_day_begins_to_arrive(lake: Lakes
 def test_an_unchanged_table_is_looked_at_when_the_clock_closes_a_bucket_and_not_again(lake: Lakes) -> None:
     # Files are young for a while by the machine's clock: it is tomorrow that ends here.
     tomorrow = time.time_ns() // 1_000_000 // DAY + 1
-    made = lake(view(closes="1h", start=f"{day(tomorrow - 1):%Y-%m-%d}"))
+    # Sooner than a whole look is due, which comes to a table at rest as well.
+    made = lake(view(closes="30m", start=f"{day(tomorrow - 1):%Y-%m-%d}"))
     made.days(tomorrow - 1)
     batch(made, tomorrow)
     made.clock.now = (tomorrow + 1) * DAY
     made.converge()
     assert isinstance(made.look(), Unchanged)
-    made.clock.now += HOUR - 1
+    made.clock.now += HOUR // 2 - 1
     assert isinstance(made.look(), Unchanged)
     made.clock.now += 1
     assert isinstance(made.look(), Observation)
@@ -84,6 +85,7 @@ def test_an_unchanged_table_is_looked_at_when_the_clock_closes_a_bucket_and_not_
     version = made.version()
     assert (made.states(tomorrow), made.watermark()) == ("V", tomorrow + 1)
     made.clock.now += 100 * DAY
+    made.look(whole=True)
     assert isinstance(made.look(), Unchanged)
     assert (made.version(), made.watermark()) == (version, tomorrow + 1)
 
