@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -60,8 +61,13 @@ class Publisher:
         return {name: name_of(target, name) for name, target in found.items() if target is not None}
 
     def behind(self) -> list[str]:
-        """Views whose map has changed since they were published."""
-        return Publications(self.store).behind(self.targets().items())
+        """Views whose map has changed since they were published.
+
+        Those that can't be come last, in any order: a target that hangs holds up none of the others.
+        """
+        stuck = Troubles(self.store, self.manager.clock).views(Doing.PUBLISH)
+        found = Publications(self.store).behind(self.targets().items())
+        return sorted(found, key=lambda name: random.random() if name in stuck else -1)  # noqa: S311
 
     def publish(
         self, names: Iterable[str], *, look: bool = False, enough: Callable[[], bool] = lambda: False
