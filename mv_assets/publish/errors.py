@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
@@ -11,6 +13,7 @@ from mv_assets.text import printable, without_credentials
 # How keys end whose values are no secret.
 _NO_SECRETS = ("name", "type", "warehouse", "region", "endpoint")
 _WORDS = ("true", "false")
+_COLOURS, _CAUSE = re.compile("\x1b\\[[0-9;]*m"), "↳ "
 
 
 class NotPublished(MvError):
@@ -51,7 +54,10 @@ class Lost(Exception):
 
 def trouble(error: Exception, options: Mapping[str, str]) -> str:
     """What a library, a driver or a store says, without the secrets that it was given."""
-    said = _silent(str(error), options).strip().split("\n", 1)[0] or type(error).__name__
+    first, *others = _COLOURS.sub("", _silent(str(error), options)).strip().splitlines() or [""]
+    # So deltalake says by what an error was caused.
+    causes = itertools.takewhile(lambda line: line.startswith(_CAUSE), map(str.strip, others))
+    said = ": ".join([first, *(line.removeprefix(_CAUSE) for line in causes)]) or type(error).__name__
     return f"{said}; see that it can be reached and written, it is tried again with the next publication"
 
 
