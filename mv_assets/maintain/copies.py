@@ -25,8 +25,9 @@ _BATCH_ROWS = 1 << 16
 _GROUP_BYTES = 64 << 20
 _GROUP_ROWS = 1 << 20
 _FILE_BYTES = 512 << 20
-# A file of a published view is copied whenever one of its buckets is replaced.
+# A file of a published view is copied, and the rows of all its buckets written, whenever one is replaced.
 PORTION_BYTES = 16 << 20
+PORTION_BUCKETS = 100
 # Files that are read together are held in memory as they are, compressed.
 SMALL_BYTES = 8 << 20
 _TOGETHER_BYTES = 128 << 20
@@ -82,10 +83,12 @@ def copy(sources: Iterable[Source], open_file: Open, create: Create, *, apart: b
             group = next(groups, None)
             while group is not None:
                 with create(number) as out, _writer(out, files[0]) as writer:
-                    full = False
+                    full, buckets = False, 0
                     while group is not None and not (full and group.begins):
                         writer.write_table(group.rows, row_group_size=group.rows.num_rows)
-                        full, group = out.tell() >= most, next(groups, None)
+                        buckets += group.buckets
+                        full = out.tell() >= most or (apart and buckets >= PORTION_BUCKETS)
+                        group = next(groups, None)
                 number += 1
 
 
@@ -128,26 +131,29 @@ def _writer(out: pa.NativeFile, like: pq.ParquetFile) -> pq.ParquetWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Rows that make a row group, and whether a file may begin with it."""
+    """Rows that make a row group, whether a file may begin with it, and how many buckets do in it."""
 
     rows: pa.Table
     begins: bool
+    buckets: int
 
 
 def _groups(files: Sequence[Iterator[pa.RecordBatch]], *, apart: bool) -> Iterator[_Group]:
     held: list[pa.RecordBatch] = []
-    size = rows = 0
+    size = rows = buckets = 0
     begins, last = True, None
     for bucket, batch in _merged(files) if apart or len(files) > 1 else ((None, each) for each in files[0]):
-        ends = apart and size >= PORTION_BYTES and bucket != last
+        large = size >= PORTION_BYTES or buckets >= PORTION_BUCKETS
+        ends = apart and large and bucket != last
         if held and (ends or size >= _GROUP_BYTES or rows >= _GROUP_ROWS):
-            yield _Group(pa.Table.from_batches(held), begins)
-            held, size, rows = [], 0, 0
+            yield _Group(pa.Table.from_batches(held), begins, buckets)
+            held, size, rows, buckets = [], 0, 0, 0
             begins = not apart or bucket != last
         held.append(batch)
-        size, rows, last = size + batch.nbytes, rows + batch.num_rows, bucket
+        size, rows, buckets = size + batch.nbytes, rows + batch.num_rows, buckets + (bucket != last)
+        last = bucket
     if held:
-        yield _Group(pa.Table.from_batches(held), begins)
+        yield _Group(pa.Table.from_batches(held), begins, buckets)
 
 
 def _merged(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping
 
 from mv_assets.errors import MvError
 from mv_assets.text import silent
+
+_COLOURS, _CAUSE = re.compile("\x1b\\[[0-9;]*m"), "↳ "
 
 
 class NotPublished(MvError):
@@ -46,5 +50,8 @@ class Lost(Exception):
 
 def trouble(error: Exception, options: Mapping[str, str]) -> str:
     """What a library, a driver or a store says, without the secrets that it was given."""
-    said = silent(str(error), options).strip().split("\n", 1)[0] or type(error).__name__
+    first, *others = _COLOURS.sub("", silent(str(error), options)).strip().splitlines() or [""]
+    # So deltalake says by what an error was caused.
+    causes = itertools.takewhile(lambda line: line.startswith(_CAUSE), map(str.strip, others))
+    said = ": ".join([first, *(line.removeprefix(_CAUSE) for line in causes)]) or type(error).__name__
     return f"{said}; see that it can be reached and written, it is tried again with the next publication"

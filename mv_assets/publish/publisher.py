@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -60,8 +61,13 @@ class Publisher:
         return {name: name_of(target, name) for name, target in found.items() if target is not None}
 
     def behind(self) -> list[str]:
-        """Views whose map has changed since they were published."""
-        return Publications(self.store).behind(self.targets().items())
+        """Views whose map has changed since they were published.
+
+        Those that can't be come last, in any order: a target that hangs holds up none of the others.
+        """
+        stuck = Troubles(self.store, self.manager.clock).views(Doing.PUBLISH)
+        found = Publications(self.store).behind(self.targets().items())
+        return sorted(found, key=lambda name: random.random() if name in stuck else -1)  # noqa: S311
 
     def publish(
         self, names: Iterable[str], *, look: bool = False, enough: Callable[[], bool] = lambda: False
@@ -96,7 +102,8 @@ class Publisher:
         declared = self.catalog.target(name)
         if declared is not None and name_of(declared, name) == publication.target:
             with self._opened(name) as target:
-                self._give_up(name, target)
+                if self._is_ours(name, target.shown()):
+                    self._give_up(name, target)
 
     def _give_up(self, name: str, target: Target) -> None:
         publications, declared = Publications(self.store), self.catalog.target(name)
@@ -150,7 +157,9 @@ class Publisher:
                 f"them up with `mv-assets publish {name} --forget`",
             )
         with self._opened(name) as target:
-            target.withdraw()
+            # Another project may have a table there by now, in the place of ours.
+            if self._is_ours(name, target.shown()):
+                target.withdraw()
         Publications(self.store).end(name, publication.target)
 
     def _try(self, name: str, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
@@ -298,6 +307,11 @@ class Publisher:
                 "another project publishes a view of that name there, or this one did before its state was "
                 "lost; name another place, or drop that table",
             )
+
+    def _is_ours(self, name: str, there: Shown | None) -> bool:
+        if there is None or there.mark is None:
+            return True
+        return there.mark in {each.mark for each in Publications(self.store).of(name)}
 
     def _recorded(
         self, known: Publication, wanted: Contents, target: Target, shown: Shown | None

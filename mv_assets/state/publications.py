@@ -54,7 +54,10 @@ class Publications:
         return self._retry.run(self._retry.critical, None, "read publications", once)
 
     def behind(self, targets: Iterable[tuple[str, str]]) -> list[str]:
-        """Of views, each with its target, those whose map has changed since it was published."""
+        """Of views, each with its target, those whose map has changed since it was published.
+
+        Those come first that are most writes behind: where time is short, none waits for ever.
+        """
         wanted = dict(targets)
         view, table = schema.view, schema.publication
 
@@ -69,8 +72,9 @@ class Publications:
                         .where(view.c.view.in_(chunk))
                     )
                 ]
-            seen = {record.view: record.seen for record in found if record.target == wanted[record.view]}
-            return sorted({each.view for each in found if seen.get(each.view) != each.version})
+            seen = {each.view: each.seen for each in found if each.target == wanted[each.view]}
+            lags = {each.view: each.version - (seen.get(each.view) or 0) for each in found}
+            return sorted((name for name, lag in lags.items() if lag), key=lambda name: (-lags[name], name))
 
         return self._retry.run(self._retry.critical, None, "read publications", once)
 

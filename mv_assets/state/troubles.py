@@ -23,6 +23,10 @@ class Troubles:
         self._store = store
         self._clock = clock
 
+    def views(self, doing: Doing) -> set[str]:
+        """Those of which it went wrong."""
+        return {view for (what, view) in self._known() if what is doing}
+
     def note(self, doing: Doing, errors: Mapping[str, MvError | None]) -> None:
         """What it came to, by view, to do something; None if it went well. Writes only changes."""
         self.note_all({doing: errors})

@@ -576,6 +576,24 @@ def test_copies_for_a_publication_leave_the_rows_of_other_files_alone(
     made.check_published()
 
 
+def test_of_many_buckets_in_a_file_few_are_written_again_with_one(
+    iceberg_lake: PublishedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.maintain.copies.PORTION_BUCKETS", 3)
+    made = filled(iceberg_lake, *range(10))
+    made.published()
+    made.overwrite(4)
+    made.published()
+    made.check_published()
+    before = made.snapshot()
+    made.overwrite(8)
+    made.published()
+    made.check_published()
+    # The bucket, and those beside it in a file.
+    written = [bucket for bucket, row in made.snapshot().rows.items() if row.token > before.header.version]
+    assert len(written) == 3
+
+
 def test_gc_asks_the_publication(iceberg_lake: PublishedLakes) -> None:
     made = filled(iceberg_lake)
     made.published()

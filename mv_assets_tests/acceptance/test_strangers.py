@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -278,14 +279,9 @@ def test_a_delta_table_that_is_tidied_up_is_as_it_was(delta_lake: PublishedLakes
     made.check_published()
 
 
-def test_another_project_s_table_is_not_published_over(
-    published_lake: PublishedLakes, tmp_path: Path
-) -> None:
-    made = published_lake()
-    made.days(0, 1, 2)
-    made.run()
-    made.published()
-    rows = made.check_published()
+@contextmanager
+def neighbour(made: PublishedLake, folder: Path) -> Iterator[PublishedLake]:
+    """Another project, with a state of its own, that publishes a view of the same name to the same place."""
 
     class Other(PublishedLake):
         @property
@@ -295,9 +291,59 @@ def test_another_project_s_table_is_not_published_over(
                 return given
             return DeltaTarget(folder=str(made.folder / "warehouse"))
 
-    (tmp_path / "other").mkdir()
-    store = Store(f"sqlite:///{tmp_path}/other/state.db", now=made.clock)
-    other = Other(tmp_path / "other" / "lake", store, [view()], clock=made.clock, format=made.format)
+    (folder / "other").mkdir()
+    store = Store(f"sqlite:///{folder}/other/state.db", now=made.clock)
+    yield Other(folder / "other" / "lake", store, [view()], clock=made.clock, format=made.format)
+    store.close()
+
+
+def test_a_table_that_is_another_project_s_by_now_is_neither_withdrawn_nor_expired(
+    published_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    """Somebody dropped ours, as the message to the other one proposes."""
+    made = published_lake(keep=0)
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    with made.publisher._opened("v") as target:
+        target.withdraw()
+    with neighbour(made, tmp_path) as other:
+        other.days(5, 6)
+        other.run()
+        other.published()
+        first = str(other.published().snapshot)
+        other.overwrite(5)
+        other.published()
+        made.later(DAY // 2)
+        assert "another project publishes" in str(made.publish(look=True).error)
+        assert made.publisher.expire(["v"]) == []
+        made.manager.drop("v")
+        assert made.publisher.withdraw("v") is None
+        assert made.known() is None
+        assert first in made.reader.snapshots()
+        assert made.reader.exists("v__buckets")
+        if isinstance(made.target, IcebergTarget):
+            assert made.reader.rows(snapshot=first).num_rows == 4
+            other.check_published()
+
+
+def test_another_project_s_table_is_not_published_over(
+    published_lake: PublishedLakes, tmp_path: Path
+) -> None:
+    made = published_lake()
+    made.days(0, 1, 2)
+    made.run()
+    made.published()
+    rows = made.check_published()
+    with neighbour(made, tmp_path) as other:
+        check_refused(other, made)
+    assert rows_of(made.reader.rows()) == rows
+    made.overwrite(1)
+    made.published()
+    made.check_published()
+
+
+def check_refused(other: PublishedLake, made: PublishedLake) -> None:
     other.days(5, 6)
     other.run()
     other.overwrite(5, 6)
@@ -307,11 +353,6 @@ def test_another_project_s_table_is_not_published_over(
     assert "another project publishes a view of that name there" in str(error)
     # Nothing is kept for readers that it does not have.
     assert other.known() is None
-    assert rows_of(made.reader.rows()) == rows
-    made.overwrite(1)
-    made.published()
-    made.check_published()
-    store.close()
 
 
 def test_a_table_that_is_reached_by_another_address_is_still_ours(

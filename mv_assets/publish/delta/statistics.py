@@ -39,6 +39,10 @@ def statistics(footer: pq.FileMetaData) -> str:
             # Times that Spark has, and Python has not.
             unknown.add(name)
             continue
+        if isinstance(least, float) and (math.isnan(least) or math.isnan(most)):
+            # Spark says of what holds NaN that it is the greatest; compared with others, it would be lost.
+            unknown.add(name)
+            continue
         low, high = bounds.get(name, (least, most))
         bounds[name] = min(low, least), max(high, most)
     sure = {name: each for name, each in bounds.items() if name not in unknown and _sure(*each)}

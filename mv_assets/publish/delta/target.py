@@ -28,6 +28,8 @@ from mv_assets.state.model import BUCKET
 from mv_assets.tables.files.stores import for_deltalake
 from mv_assets.text import cause
 
+# The library's own patience with a store is three minutes a question, and a sensor has one in all.
+_PATIENCE = {"connect_timeout": "10s", "timeout": "30s", "retry_timeout": "30s", "max_retries": "2"}
 # What the library says where somebody else made the table first.
 _EXISTS = "already exists"
 
@@ -113,8 +115,8 @@ class DeltaView:
         place = uri.removeprefix("file://")
         # Of a folder that is not the warehouse, only its options say how it is reached.
         storage = self.warehouse.storage if folder is None else None
-        options = {**for_deltalake(storage), **self.target.storage_options}
-        return PublishedTable(self.view, place, self.target.keep, options, owns_files)
+        self._given = {**for_deltalake(storage), **self.target.storage_options}
+        return PublishedTable(self.view, place, self.target.keep, _PATIENCE | self._given, owns_files)
 
     def _path(self, path: str) -> str:
         """A file of the warehouse as the log names it: relative where it lies in the table's folder."""
@@ -149,8 +151,8 @@ class DeltaView:
         except Exception as error:
             if _EXISTS in str(error):
                 raise Lost from error
-            options = self._rows.storage
-            raise NotPublished(self.view, self.table, trouble(error, options)) from cause(error, options)
+            why = trouble(error, self._given)
+            raise NotPublished(self.view, self.table, why) from cause(error, self._given)
 
 
 def _added(path: str, size: int, footer: pq.FileMetaData, at: int) -> AddAction:

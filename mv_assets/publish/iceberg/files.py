@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from pyiceberg.types import LongType
 
 from mv_assets.state.model import BUCKET
 
+_FLOATING = ("FLOAT", "DOUBLE")
 # Stands for columns that the table does not have: ours that tells the bucket.
 _NO_COLUMN = -1
 
@@ -30,7 +32,7 @@ class _Ids(dict[str, int]):
 
 def data_file(metadata: TableMetadata, uri: str, size: int, footer: pq.FileMetaData) -> DataFile:
     """A file that stays where it is."""
-    schema = metadata.schema()
+    schema, unbounded = metadata.schema(), _with_nan(footer)
     plan = compute_statistics_plan(schema, metadata.properties)
     plan[_NO_COLUMN] = StatisticsCollector(
         field_id=_NO_COLUMN,
@@ -44,6 +46,9 @@ def data_file(metadata: TableMetadata, uri: str, size: int, footer: pq.FileMetaD
         parquet_column_mapping=_Ids(parquet_path_to_id_mapping(schema)),
     )
     statistics.column_sizes.pop(_NO_COLUMN, None)
+    for path, number in parquet_path_to_id_mapping(schema).items():
+        if path in unbounded:
+            statistics.column_aggregates.pop(number, None)
     described: dict[str, Any] = statistics.to_serialized_dict()
     return DataFile.from_args(
         content=DataFileContent.DATA,
@@ -57,3 +62,12 @@ def data_file(metadata: TableMetadata, uri: str, size: int, footer: pq.FileMetaD
         key_metadata=None,
         **described,
     )
+
+
+def _with_nan(footer: pq.FileMetaData) -> set[str]:
+    """Columns of which a row group says that a bound is NaN: compared with others, it is lost."""
+    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    floating = [each for each in columns if each.physical_type in _FLOATING and each.is_stats_set]
+    told = [(each.path_in_schema, each.statistics) for each in floating if each.statistics.has_min_max]
+    return {path for path, found in told if math.isnan(found.min) or math.isnan(found.max)}

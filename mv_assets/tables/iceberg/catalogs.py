@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from requests import Session
 
 _CONNECTING_S, _ANSWERING_S = 10, 30
+# Of PostgreSQL; a server that is gone without a word is found by asking whether it is there.
+_PATIENCE = {
+    "connect_timeout": _CONNECTING_S,
+    "keepalives_idle": _ANSWERING_S,
+    "keepalives_interval": _CONNECTING_S,
+    "keepalives_count": 3,
+}
 # Drivers that go by the names of PostgreSQL's own library.
 _POSTGRES = re.compile(r"postgres(ql)?(\+psycopg2?)?://")
 
@@ -26,9 +33,25 @@ def opened(properties: Mapping[str, str]) -> Catalog:
 
     AVAILABLE_CATALOGS[CatalogType.REST] = _rest
     given = dict(properties)
-    if _POSTGRES.match(uri := given.get("uri", "")) and "connect_timeout" not in uri:
-        given["uri"] = f"{uri}{'&' if '?' in uri else '?'}connect_timeout={_CONNECTING_S}"
-    return load_catalog(given.pop("name", None), **given)
+    if not _POSTGRES.match(uri := given.get("uri", "")):
+        return load_catalog(given.pop("name", None), **given)
+    for key, seconds in _PATIENCE.items():
+        if key not in uri:
+            uri += f"{'&' if '?' in uri else '?'}{key}={seconds}"
+    catalog = load_catalog(given.pop("name", None), **{**given, "uri": uri})
+    _bound(catalog)
+    return catalog
+
+
+def _bound(catalog: Any) -> None:
+    """A peer that is frozen amid a commit keeps others from the table's row."""
+    from sqlalchemy import event  # noqa: PLC0415
+
+    def begun(connection: Any) -> None:
+        # Not when it connects: servers that share connections between clients know no more than this.
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_ANSWERING_S}s'")
+
+    event.listen(catalog.engine, "begin", begun)
 
 
 def _rest(name: str, properties: Mapping[str, str]) -> Catalog:

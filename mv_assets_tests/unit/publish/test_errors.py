@@ -7,6 +7,13 @@ import pytest
 from mv_assets.publish.errors import trouble
 
 
+def test_what_an_error_was_caused_by_is_said_too() -> None:
+    error = OSError(
+        "Generic S3 error\n\x1b[31m↳\x1b[0m Error performing GET\n  \x1b[31m↳\x1b[0m timed out\nmore"
+    )
+    assert trouble(error, {}).startswith("Generic S3 error: Error performing GET: timed out; see that")
+
+
 @pytest.mark.parametrize(
     ("said", "options", "shown"),
     [

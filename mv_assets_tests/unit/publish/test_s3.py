@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,9 @@ from deltalake import DeltaTable
 from mv_assets.config import DeltaTarget, IcebergTarget, Target
 from mv_assets.config.storage import Storage
 from mv_assets.publish.contents import VERSION
+from mv_assets.publish.delta import target
+from mv_assets.publish.errors import NotPublished
+from mv_assets.run.warehouse import Warehouse
 from mv_assets.state.model import BUCKET
 from mv_assets.tables.files.stores import for_deltalake, for_pyiceberg
 from mv_assets_tests.support.object_store import ObjectStore, object_store
@@ -115,3 +120,28 @@ def test_tables_in_a_bucket_show_every_step(made: StoredLake, server: ObjectStor
     assert made.publisher.withdraw("v") is None
     assert not made.reader.exists()
     assert not made.reader.exists("v__buckets")
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(target._PATIENCE, "timeout", "1s")
+    monkeypatch.setitem(target._PATIENCE, "retry_timeout", "1s")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        storage = Storage.model_validate(
+            {
+                "endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}",
+                "access_key": "key",
+                "secret_key": SECRET,
+                "allow_http": True,
+            }
+        )
+        declared = DeltaTarget(folder="s3://shown/marts", storage_options=for_deltalake(storage))
+        view = target.DeltaView("delta v", "v", declared, Warehouse(str(tmp_path)))
+        before = time.monotonic()
+        with pytest.raises(NotPublished, match=r"error sending request|timed out") as found:
+            view.shown()
+    assert time.monotonic() - before < 20
+    assert SECRET not in str(found.value)
