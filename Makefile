@@ -53,7 +53,7 @@ check: java chromium docs $(TOOLS) $(JARS_READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n $(WORKERS) -m 'not deep and not soak'
+	$(BIN)/pytest -n $(WORKERS) -m 'not deep and not soak' --durations 40
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) $(ON_CONNECT)
 	MV_ASSETS_TEST_ENGINE=cluster $(BIN)/pytest -n 0 $(ON_CLUSTER)
 

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -51,8 +51,8 @@ def told(home: Path, address: str, declared: Spark) -> Iterator[None]:
     file = home / _FILE
     with writing(home):
         file.unlink(missing_ok=True)
-        # Whoever could write it would get what commands send to Spark.
-        file.touch(mode=0o600)
+        # Whoever could write it would get what commands send to Spark; who could read it, may ask it.
+        file.touch(mode=0o600, exist_ok=False)
         file.write_text(json.dumps({"address": address, "spark": _digest(declared)}))
     try:
         yield
@@ -74,6 +74,11 @@ def _found(home: Path, declared: Spark) -> str | None:
     return None
 
 
+def without_parameters(address: str) -> str:
+    """An address for people to read: what follows may be a secret."""
+    return address.partition("/;")[0]
+
+
 def _in_use(lock: Path) -> bool:
     """Whether `dev` runs, or what it has left running if it was killed."""
     with lock.open("rb") as file:
@@ -90,7 +95,7 @@ class SparkOfHome:
 
     home: Path
     say: Callable[[str], None]
-    _used: str | None = None
+    _used: str | None = field(default=None, repr=False)
 
     def start(self, declared: Spark) -> SparkSession:
         """A session.
@@ -110,12 +115,12 @@ class SparkOfHome:
                 self.say(f"the Spark of `mv-assets dev` can't be had ({error.why}): starting one of our own")
             else:
                 self._used = address
-                self.say(
-                    f"using the Spark that `mv-assets dev` keeps warm, at {address} (not with --own-spark)"
-                )
+                where = f"at {without_parameters(address)} (not with --own-spark)"
+                self.say(f"using the Spark that `mv-assets dev` keeps warm, {where}")
                 return found
         elif self._used is not None:
-            self.say(f"the Spark of `mv-assets dev` at {self._used} is gone: starting one of our own")
+            where = without_parameters(self._used)
+            self.say(f"the Spark of `mv-assets dev` at {where} is gone: starting one of our own")
             # A process that once was a client pyspark takes for one for ever.
             os.environ.pop(_CLIENT, None)
         self._used = None

@@ -148,7 +148,7 @@ def write_properties(file: Path, settings: Mapping[str, str]) -> Path:
     """Settings in a file for its owner only: some are secrets, and everybody may see a command line."""
     escaped = {key: value.replace("\\", "\\\\").replace("\n", "\\n") for key, value in settings.items()}
     file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
+    file.touch(mode=0o600, exist_ok=False)
     file.write_text("".join(f"{key}={value}\n" for key, value in escaped.items()), encoding="utf-8")
     return file
 

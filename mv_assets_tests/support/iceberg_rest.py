@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -50,6 +50,8 @@ class RestCatalogServer(ThreadingHTTPServer):
         self.token: str | None = None
         self.given: str | None = None
         self.may_create_namespaces = True
+        # What it gives those who ask to reach a table's files with.
+        self.lent: dict[str, str] = {}
         self.stalled = threading.Event()
         self.resumed = threading.Event()
         self.asked: list[str] = []
@@ -114,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ("POST", ["namespaces", namespace, "tables"]):
                 return self._created(namespace, CreateTableRequest.model_validate({"location": None, **body}))
             case ("GET" | "HEAD", ["namespaces", namespace, "tables", name]):
-                return _shown(self.server.catalog.load_table((namespace, name)))
+                return _shown(self.server.catalog.load_table((namespace, name)), self.server.lent)
             case ("POST", ["namespaces", namespace, "tables", name]):
                 return self._committed((namespace, name), CommitTableRequest.model_validate(body))
             case ("DELETE", ["namespaces", namespace, "tables", name]):
@@ -134,7 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
                 asked.partition_spec or UNPARTITIONED_PARTITION_SPEC,
                 asked.write_order or UNSORTED_SORT_ORDER,
                 asked.properties,
-            )
+            ),
+            self.server.lent,
         )
 
     def _committed(self, identifier: tuple[str, str], asked: CommitTableRequest) -> Any:
@@ -155,12 +158,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def _shown(table: Table) -> dict[str, Any]:
+def _shown(table: Table, lent: Mapping[str, str]) -> dict[str, Any]:
     location = None if isinstance(table, StagedTable) else table.metadata_location
     return {
         "metadata-location": location,
         "metadata": json.loads(table.metadata.model_dump_json()),
-        "config": {},
+        "config": dict(lent),
     }
 
 

@@ -18,7 +18,7 @@ from mv_assets.cli.dev.edits import Edits, watching
 from mv_assets.cli.dev.kept import Kept
 from mv_assets.cli.dev.lock import locked
 from mv_assets.cli.dev.ports import LOOPBACK, free_port
-from mv_assets.cli.dev.spark import WarmSpark, spark_server
+from mv_assets.cli.dev.spark import Address, WarmSpark, spark_server
 from mv_assets.cli.dev.supervisor import Signals, Supervisor, feeding
 from mv_assets.cli.session import Session
 from mv_assets.cli.warm_spark import told
@@ -69,11 +69,10 @@ def dev(ctx: click.Context, port: int) -> None:
         keep = [lock.descriptor]
         warm = None
         if is_local(edits.spark):
-            spark_port = free_port()
-            server = spark_server(edits.spark, spark_port, environment, logs, keep)
-            warm = WarmSpark(server, spark_port, out.print)
-            environment[REMOTE] = warm.address
-            stopped.enter_context(told(session.home, warm.address, edits.spark))
+            at = Address(free_port())
+            warm = WarmSpark(spark_server(edits.spark, at, environment, logs, keep), at, out.print)
+            environment[REMOTE] = at.url
+            stopped.enter_context(told(session.home, at.url, edits.spark))
         ui_port = _ui_port(port, out)
         child = dagster.dagster_dev(ui_port, environment, logs, keep)
         served = Kept(
@@ -138,7 +137,7 @@ class _Notice:
             self.out.print("  mend it, then reload the location in the UI, under Deployment")
         self._line("Dagster's UI", f"http://{LOOPBACK}:{self.ui_port}")
         if self.warm is not None:
-            self._line("Spark", self.warm.address)
+            self._line("Spark", f"{self.warm.at}, for you alone")
         self._line("logs", _short(self.logs))
         self._line("project", f"{_short(self.file.absolute())}; loaded anew when you save it")
         if self.demo:

@@ -42,8 +42,8 @@ def static_table(path: str, properties: Mapping[str, str], *, unsafe: bool) -> S
     # By what it holds: the library knows a compressed file by one of its two names only.
     text = (gzip.decompress(content) if content.startswith(_GZIP) else content).decode()
     metadata = TableMetadataUtil.parse_raw(text)
-    # What the user says of the store goes before what the table says.
-    reached = load_file_io({**metadata.properties, **properties}, location)
+    # Not by the table's own properties, as the library would: they could name code, and other stores.
+    reached = load_file_io(dict(properties), location)
     identifier, nowhere = ("static-table", location), NoopCatalog("static-table")
     return StaticTable(identifier, metadata, location, reached, nowhere)
 

@@ -31,7 +31,7 @@ from mv_assets.cli.dev.children import Child
 from mv_assets.cli.dev.kept import Kept
 from mv_assets.cli.dev.lock import locked
 from mv_assets.cli.dev.ports import free_port, listens
-from mv_assets.cli.dev.spark import spark_server
+from mv_assets.cli.dev.spark import Address, spark_server
 from mv_assets.cli.errors import HomeInUse, NoPort, PortForbidden, RunsUnreadable
 from mv_assets.cli.session import Session
 from mv_assets.config import Spark
@@ -70,7 +70,7 @@ def test_dev_keeps_everything_running_and_leaves_nothing_behind(tmp_path: Path) 
     with dev(tmp_path) as running:
         running.until(lambda: UP in running.said())
         (ui,) = re.findall(r"http://127\.0\.0\.1:\d+", running.said())
-        (port,) = re.findall(r"sc://127\.0\.0\.1:(\d+)", running.said())
+        (port,) = re.findall(r"sc://localhost:(\d+)", running.said())
         assert "can't be loaded" not in running.said()
         assert asked(ui, "{ version }")["version"]
         assert listens(int(port))
@@ -441,7 +441,7 @@ def test_what_can_not_be_written_below_the_home_is_one_sentence(tmp_path: Path) 
     with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}/dagster: Not a directory"):
         dagster.home(None, logs / "dagster")
     with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}: File exists"):
-        spark_server(Spark(), 1, {}, logs, ())
+        spark_server(Spark(), Address(1), {}, logs, ())
     with pytest.raises(HomeUnwritable, match=f"nothing can be written to {logs}: File exists"):
         Child("It", ["true"], {}, logs / "it.log", ()).start()
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import grpc  # type: ignore[import-untyped]
 import pytest
+from pyspark.sql.connect.proto import AnalyzePlanRequest, SparkConnectServiceStub
 
+from mv_assets.config.values import connect_address
 from mv_assets_tests.benchmarks.cases.b12_commands import Shop
 from mv_assets_tests.support.dev import UP, dev
 
@@ -35,6 +39,22 @@ def said(folder: Path, *options: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+def who_is_refused(port: int, *tokens: str) -> list[str]:
+    """Those of some tokens with which the server answers nothing."""
+    refused = []
+    for token in tokens:
+        beside = [("authorization", f"Bearer {token}")] if token else []
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            version = AnalyzePlanRequest(spark_version=AnalyzePlanRequest.SparkVersion())
+            try:
+                stub = SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
+                stub.AnalyzePlan(version, timeout=30, metadata=beside)
+            except grpc.RpcError as error:
+                assert error.code() is grpc.StatusCode.UNAUTHENTICATED, error  # noqa: PT017
+                refused.append(token)
+    return refused
+
+
 def test_commands_use_the_spark_of_dev_and_one_of_their_own_if_it_is_gone_or_not_wanted(
     tmp_path: Path,
 ) -> None:
@@ -43,6 +63,11 @@ def test_commands_use_the_spark_of_dev_and_one_of_their_own_if_it_is_gone_or_not
         running.until(lambda: UP in running.said())
         rows, beside = said(tmp_path)
         assert "using the Spark that `mv-assets dev` keeps warm" in beside
+        known = json.loads((running.home / "dev.spark.json").read_text())["address"]
+        token = known.partition("token=")[2]
+        assert len(token) > 30
+        assert token not in beside + running.said()
+        assert who_is_refused(connect_address(known)[1], "", "another") == ["", "another"]
 
         own, beside = said(tmp_path, "--own-spark")
         assert own == rows

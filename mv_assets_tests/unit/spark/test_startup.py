@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mv_assets.cli.dev.spark import spark_server
+from mv_assets.cli.dev.spark import Address, spark_server
 from mv_assets.config import Spark
 from mv_assets.spark import startup
 from mv_assets.spark.errors import EngineUnavailable, NoJava
@@ -162,7 +162,7 @@ def test_a_spark_of_our_own_is_not_taken_for_the_one_that_the_shell_names(
     start(Spark())
     assert found == []
     assert [os.environ[name] for name in names] == ["sc://elsewhere"] * 2
-    environment = spark_server(Spark(), 1, os.environ, tmp_path, ()).environment
+    environment = spark_server(Spark(), Address(1), os.environ, tmp_path, ()).environment
     assert not names & environment.keys()
 
 
