@@ -88,7 +88,7 @@ class LocalFolder:
         """`Walk.add` of a folder's files, without a value in between: this is a look's innermost loop."""
         names, identities = walk.names.append, walk.identities.append
         sizes, changed = walk.sizes.append, walk.changed.append
-        everything = self.pattern == "*"
+        everything, before = self.pattern == "*", len(walk.names)
         for entry in listed:
             base = entry.name
             if (base[0] in "._" or base[-1] == "_") and hidden(base):
@@ -112,6 +112,8 @@ class LocalFolder:
             identities(identity)
             sizes(found.st_size)
             changed(found.st_ctime_ns // 1_000_000)
+        if len(walk.names) > before:
+            walk.folders.add(prefix[:-1])
 
 
 def _note(walk: Walk, name: str, entry: os.DirEntry[str], error: OSError | UnicodeEncodeError) -> None:
