@@ -22,6 +22,7 @@ from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot
 from mv_assets.state.publications import Publications
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import Listing
+from mv_assets.tables.parts import pieces
 from mv_assets.tables.reach import sweep
 from mv_assets.tables.times import LAST
 from mv_assets.text import in_markdown
@@ -172,9 +173,10 @@ def of_table(listing: Listing) -> Metadata:
     left = len(listing.broken) - len(broken)
     more = [f"- and {left} more"] if left else []
     # A file without a time of its own belongs to all times.
-    newest = max((end for end in listing.ends if end < LAST), default=None)
+    ends = (ends[ends < LAST] for ends in pieces(listing.ends))
+    newest = max((int(some.max()) for some in ends if some.size), default=None)
     return {
-        "files of the table": len(listing.listed()),
+        "files of the table": listing.number,
         "newest data": "none" if newest is None else iso(newest),
         "broken files": dg.MetadataValue.md("\n".join([*broken, *more]) or "none"),
     }

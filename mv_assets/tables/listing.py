@@ -254,6 +254,11 @@ class Listing:
         return frozenset(self.names) | self.timeless | self.broken.keys()
 
     @property
+    def number(self) -> int:
+        """How many files are there at all."""
+        return len(self.listed()) if self.timeless or self.broken else len(self)
+
+    @property
     def unplaced(self) -> list[Broken]:
         """Broken files that may hold rows of any bucket."""
         return [broken for broken in self.broken.values() if not broken.ranged]

@@ -329,7 +329,9 @@ class MapReader:
         return min([*leases, *published], default=self.known_header().version)
 
     def _between(self, wanted: Select[Any], start: int | None, end: int | None) -> Iterator[PartitionRow]:
-        return (codec.row(record) for record in self._all(self._part(wanted, start, end)))
+        found = self._connection.execute(self._part(wanted, start, end)).mappings()
+        # A few at a time: beside the rows that are made of them, all records would take as much again.
+        return (codec.row(record) for part in found.partitions(_PART) for record in part)  # type: ignore[arg-type]
 
     def _part(self, wanted: Select[Any], start: int | None, end: int | None) -> Select[Any]:
         """Of the view's rows those in `[start, end)`."""

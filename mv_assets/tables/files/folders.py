@@ -38,6 +38,8 @@ class Walk:
     identities: array[int] = field(default_factory=lambda: array("q"))
     sizes: array[int] = field(default_factory=lambda: array("q"))
     changed: array[int] = field(default_factory=lambda: array("q"))
+    # Those that have files in them.
+    folders: set[str] = field(default_factory=set)
     # Things that stand where files should be, and why they can't be read.
     unusable: dict[str, str] = field(default_factory=dict)
 
@@ -49,6 +51,7 @@ class Walk:
 
     def add(self, name: str, entry: Entry) -> None:
         self.names.append(name)
+        self.folders.add(name.rpartition("/")[0])
         self.identities.append(entry.identity)
         self.sizes.append(entry.size)
         self.changed.append(entry.changed or 0)

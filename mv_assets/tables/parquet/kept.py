@@ -5,7 +5,7 @@ A cache that can be thrown away at any time. A file is taken from it only if the
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from mv_assets.state.model import Segment
 from mv_assets.tables.listing import Listing
+from mv_assets.tables.parts import Joined
 from mv_assets.tables.recent import Recent, is_due
 
 _COLUMNS = ("crcs", "starts", "ends")
 _Numbers = npt.NDArray[np.int64]
+Names = list[str] | Joined[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +53,25 @@ class Carried:
     @classmethod
     def into(cls, listing: Listing, kept: Kept) -> Carried:
         """Fill in the columns of a listing that has names and identities only."""
-        before = kept.listing
-        places = {name: at for at, name in enumerate(before.names) if name not in kept.young}
-        found = np.fromiter((places.get(name, -1) for name in listing.names), np.int64, len(listing))
+        before, identities = kept.listing, _numbers(listing, "identities")
         # A listing's identities cover the content; the walk's do not.
         walked = np.append(_numbers(before, "identities") ^ _numbers(before, "crcs"), 0)
-        same = (found >= 0) & (walked[found] == _numbers(listing, "identities"))
+        found = _places(before.names, walked[:-1], listing.names, identities)
+        if kept.young:
+            young = [at for at, name in enumerate(before.names) if name in kept.young]
+            found[np.isin(found, young)] = -1
+        same = (found >= 0) & (walked[found] == identities)
         for column in _COLUMNS:
             _numbers(listing, column)[same] = _numbers(before, column)[found[same]]
-        identities = _numbers(listing, "identities")
         identities[same] ^= _numbers(listing, "crcs")[same]
         carried = np.zeros(len(before), bool)
         carried[found[same]] = True
-        nulls = ((name, places.get(name)) for name in before.nulls)
-        listing.nulls = {name: before.nulls[name] for name, at in nulls if at is not None and carried[at]}
+        lost = np.flatnonzero(~carried).tolist()
+        # Those of files without rows in time are recalled with these.
+        without = {before.names[at] for at in lost} | before.timeless
+        listing.nulls = {name: count for name, count in before.nulls.items() if name not in without}
         left = {listing.names[at]: at for at in np.flatnonzero(~same).tolist()}
-        return cls(kept, left, np.flatnonzero(~carried).tolist())
+        return cls(kept, left, lost)
 
     @property
     def gone(self) -> list[str]:
@@ -76,8 +81,36 @@ class Carried:
 
     def changed(self, listing: Listing) -> set[Segment]:
         """The segments that came, went or changed, once those that were left are filled in too."""
-        went = {self.kept.listing.segment(at) for at in self.lost}
-        return went ^ {listing.segment(at) for at, name in enumerate(listing.names) if name in self.left}
+        went, size = {self.kept.listing.segment(at) for at in self.lost}, len(listing)
+        places: Iterable[int] = self.left.values()
+        if not all(at < size and listing.names[at] == name for name, at in self.left.items()):
+            # Some were left out, being nowhere in time.
+            places = (at for at, name in enumerate(listing.names) if name in self.left)
+        return went ^ {listing.segment(at) for at in places}
+
+
+def _places(before: Names, walked: _Numbers, names: Names, identities: _Numbers) -> _Numbers:
+    """The places at which files were before, -1 for those that were not there.
+
+    Folders are mostly walked in the same order: what is alike at both ends is not looked for by its name.
+    """
+    short = min(len(before), len(names))
+    first = _alike(walked[:short], identities[:short])
+    last = _alike(walked[first:][::-1][: short - first], identities[first:][::-1][: short - first])
+    ends, stop = len(before) - last, len(names) - last
+    if before[:first] != names[:first] or before[ends:] != names[stop:]:
+        first, last, ends, stop = 0, 0, len(before), len(names)
+    found = np.arange(len(names), dtype=np.int64)
+    found[stop:] += ends - stop
+    places = {before[at]: at for at in range(first, ends)}
+    found[first:stop] = [places.get(names[at], -1) for at in range(first, stop)]
+    return found
+
+
+def _alike(some: _Numbers, others: _Numbers) -> int:
+    """How many are the same before the first ones that differ."""
+    unlike = some != others
+    return int(unlike.argmax()) if unlike.any() else len(unlike)
 
 
 def _numbers(listing: Listing, column: str) -> _Numbers:

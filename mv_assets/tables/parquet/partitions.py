@@ -52,15 +52,15 @@ class HivePartitions(Mapping[str, Values]):
         return len(self.names)
 
 
-def types_of(names: Iterable[str], time: TimeColumn | None = None) -> dict[str, str]:
-    """The Spark type of each partition column.
+def types_of(folders: Iterable[str], time: TimeColumn | None = None) -> dict[str, str]:
+    """The Spark type of each partition column, by the folders that have files in them.
 
     It follows from the values of the whole table: a job that reads some of the folders must not come to
     another type than one that reads others. But a folder that should say a time and does not is an error of
     its files, not of all.
     """
     found: dict[str, set[str]] = {}
-    for folder in {name.rpartition("/")[0] for name in names}:
+    for folder in folders:
         for key, value in (_of_folder(folder) if "=" in folder else {}).items():
             values = found.setdefault(key, set())
             if value is not None and (time is None or _may_be(key, value, time)):

@@ -71,7 +71,7 @@ class ParquetFiles:
         self, wanted: frozenset[str] = frozenset(), *, everywhere: bool = False
     ) -> dict[str, str] | None:
         walk = self._walk()
-        given = partitions.types_of(walk.names, self.time)
+        given = partitions.types_of(walk.folders, self.time)
         folded = {name.lower() for name in given}
         inside = frozenset(name for name in wanted if name.lower() not in folded)
         found = columns_in(self.folder, walk, inside, everywhere=everywhere)
@@ -144,7 +144,7 @@ class _Look:
             sizes=self._sizes,
             changed=self._changed,
             identities=self._identities,
-            schema=partitions.types_of(walk.names, table.time),
+            schema=partitions.types_of(walk.folders, table.time),
             details=Details(walk.root, partitions=partitions.HivePartitions(walk.names)),
         )
 

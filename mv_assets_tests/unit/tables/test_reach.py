@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from mv_assets.buckets import Buckets
 from mv_assets.state.model import EMPTY, Fingerprint, Segment
+from mv_assets.tables import parts
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.tables.listing import ALWAYS, Listing
-from mv_assets.tables.reach import Reach, all_within, next_end, source_end, sweep
+from mv_assets.tables.parts import Part
+from mv_assets.tables.reach import Reach, all_within, earliest, next_end, source_end, sweep
 from mv_assets_tests.support.memory_table import overlapping
 from mv_assets_tests.unit.tables.lake import DAY
 
@@ -210,3 +212,37 @@ def test_a_span_over_two_stretches_that_touch_lies_in_neither() -> None:
     assert not all_within([(0, 2)], [(0, 2), (2, 4)])
     assert all_within([(0, 1), (2, 3)], [(0, 2), (2, 4)])
     assert not all_within([(0, 1)], [])
+
+
+@pytest.mark.parametrize("tiny", [1, 4_096])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_listing_in_parts_says_what_one_without_says(
+    seed: int, tiny: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_TINY", tiny)
+    chance, days, made = random.Random(seed), Buckets.of("1d"), list[Part]()
+    whole, joined = listed(), listed()
+    for _ in range(chance.randrange(1, 5)):
+        part = Part()
+        for _ in range(chance.randrange(4)):
+            start = chance.randrange(10) * DAY
+            segment = span(start, start + chance.randrange(3 * DAY), f"{len(whole)}")
+            whole.add(segment)
+            part.names.append(segment.name)
+            values = (segment.crc, segment.start_ms, segment.end_ms, 0, 0, 0)
+            for column, value in zip(parts.NUMBERS, values, strict=True):
+                getattr(part, column).append(value)
+        made.append(part)
+    joined.take(made)
+    for listing in (whole, joined):
+        listing.add(span(5 * DAY, 6 * DAY, "own"))
+    assert [*joined.segments()] == [*whole.segments()]
+    assert [*joined.some([len(whole) - 1, 0])] == [*whole.some([len(whole) - 1, 0])]
+    assert [*sweep(joined, days, 0, 14 * DAY)] == [*sweep(whole, days, 0, 14 * DAY)]
+    for now in range(0, 14 * DAY, DAY // 2):
+        assert source_end(joined, now) == source_end(whole, now)
+        assert next_end(joined, now) == next_end(whole, now)
+    first = earliest(joined)
+    assert first is not None
+    assert joined.starts[first] == min(whole.starts)
+    assert earliest(listed()) is None
