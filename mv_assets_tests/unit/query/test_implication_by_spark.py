@@ -94,6 +94,8 @@ BESIDES = (
     "b = (i = 1)",
     "NOT b",
     "b IS TRUE",
+    "b IS NOT FALSE",
+    "b <> false",
 )
 Truth = tuple[bool | None, ...]
 
@@ -172,6 +174,11 @@ def combined(
     left, mine = combined(chance, told, names, depth - 1)
     if chance.random() < 0.25:
         return f"(NOT {left})", _not(mine)
+    if chance.random() < 0.15:
+        word, wanted = chance.choice((("TRUE", True), ("FALSE", False)))
+        if chance.random() < 0.5:
+            return f"({left} IS {word})", tuple(each is wanted for each in mine)
+        return f"({left} IS NOT {word})", tuple(each is not wanted for each in mine)
     right, theirs = combined(chance, told, names, depth - 1)
     both = chance.random() < 0.5
     return f"({left} {'AND' if both else 'OR'} {right})", (_and if both else _or)(mine, theirs)
