@@ -115,10 +115,15 @@ class SchemaCache:
         # Rows that nothing is asked of still have to be counted.
         return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
 
-    def kinds(self, statement: Statement, pinned: Pinned, compute: Callable[[], Kinds]) -> Kinds:
-        """The types of a query's answer, which follow from its text and the tables' columns."""
+    def kinds(
+        self, statement: Statement, asked: Request, pinned: Pinned, compute: Callable[[], Kinds]
+    ) -> Kinds:
+        """The types of a query's answer, which follow from its text and the tables' columns.
+
+        Those of the parts follow from whether simpler aggregates are asked for in place of its own, too.
+        """
         needed = [tuple(self.needed(name, statement, pinned).items()) for name in statement.names]
-        key = statement.text, tuple(needed)
+        key = statement.text, asked.simpler is None, tuple(needed)
         return self._kinds.get(key, compute)
 
     def source(self, name: str, statement: Statement, pinned: Pinned) -> Source:
