@@ -145,10 +145,13 @@ class SchemaCache:
         declared = catalog.tables[name]
         if declared.time_column is None:
             return None
-        columns = {column.lower(): kind for column, kind in self.columns(name, statement, pinned).items()}
-        kind = columns.get(declared.time_column.lower())
-        unit = declared.time_unit
-        return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
+        known = self.columns(name, statement, pinned)
+        column = next((each for each in known if each.lower() == declared.time_column.lower()), None)
+        if column is None:
+            return None
+        kind = known[column].lower()
+        sampled = kind == "date" and column in unsure(known)
+        return TimeOf(name, declared.time_column, kind, declared.time_unit, sampled=sampled)
 
     def candidates(self, table: str) -> Sequence[View]:
         """Views on the table, and views on those."""
