@@ -71,7 +71,7 @@ class Composer:
             own = self._relations.sql(rewriting.of_base(asked, aggregation, names))
             return Kinds(own.schema, self._relations.sql(statement.reading(names)).schema)
 
-        known = self._cache.kinds(statement, self._pinned, kinds)
+        known = self._cache.kinds(statement, asked, self._pinned, kinds)
         joined = {join.table for part in groups for join in part.match.joins}
         names = self._joined(statement, [join for join in asked.source.joins if join.table in joined])
         parts = self._of_views(aggregation, groups, known, self._relations.types(asked.kinds), names)

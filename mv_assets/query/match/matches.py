@@ -284,7 +284,7 @@ class _Over:
         if finest.grain is not None and not nested(finest.grain, grain):
             lack = Lack(cut=(finest.grain,), grains=(grain,))
             raise Lacking(lack, self._view_columns.source.base)
-        kind = self._time.kind if self._time.unit is None else "timestamp"
+        kind = self._time.kind if self._time.unit is None and not self._time.sampled else "timestamp"
         made = node.copy()
         cast = exp.Cast(this=_column(finest.column), to=exp.DataType.build(kind, dialect="spark"))
         if isinstance(node, exp.Anonymous):

@@ -36,12 +36,16 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class TimeOf:
-    """A time column as a query may compare it: its table, name, Spark type, and unit if it is an integer."""
+    """A time column as a query may compare it: its table, name, Spark type, and unit if it is an integer.
+
+    Where some files have dates, others may have times: then it is `sampled`.
+    """
 
     table: str
     column: str
     kind: str
     unit: Unit | None = None
+    sampled: bool = False
 
     def is_meant(self, node: exp.Expr) -> bool:
         """Whether the column itself is meant."""
@@ -166,7 +170,7 @@ def _step(time: TimeOf, unit: Unit | None, grain: str | None, at: int) -> int | 
         if boundaries is None or at % _MS or not boundaries.is_start(at // _MS):
             return None
         return (boundaries.next(at // _MS) - at // _MS) * _MS
-    if time.kind == "date":
+    if time.kind == "date" and not time.sampled:
         # No date lies on a bound within a day, so it is as good as one a moment later.
         return 1 if at % (DAY * _MS) else DAY * _MS
     return max(1_000_000 // _PER_SECOND[unit], 1) if unit is not None else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,18 +50,24 @@ class Candidate:
     match: Match
     rows: Mapping[int, PartitionRow]
     covered_from: int = BEFORE
+    # The time of these rows.
+    spans: Spans = field(init=False)
+
+    def __post_init__(self) -> None:
+        spans = joined(spans_of(self.match.view_columns.view, self.rows))
+        object.__setattr__(self, "spans", spans)
 
     @property
     def density(self) -> float:
         """Rows to read for a millisecond of time."""
-        covered = sum(end - start for start, end in spans_of(self.match.view_columns.view, self.rows))
+        covered = sum(end - start for start, end in self.spans)
         return sum(row.rows for row in self.rows.values()) / max(covered, 1)
 
     @property
     def available(self) -> Spans:
         """The time that it could answer for."""
         view_columns = self.match.view_columns
-        whole = common(joined(spans_of(view_columns.view, self.rows)), [(self.covered_from, AFTER)])
+        whole = common(self.spans, [(self.covered_from, AFTER)])
         return common(whole, [view_columns.range.inner])
 
 
@@ -107,13 +114,12 @@ def _longest(spans: Sequence[Span]) -> Spans:
 
 def _reached(match: Match, rows: Mapping[int, PartitionRow], spans: Spans) -> dict[int, PartitionRow]:
     """The buckets that lie in the spans, wholly or in part."""
-    found, at = {}, 0
-    for bucket in sorted(rows):
-        while at < len(spans) and spans[at][1] <= bucket:
-            at += 1
-        if at < len(spans) and spans[at][0] < match.view_columns.view.buckets.next(bucket):
-            found[bucket] = rows[bucket]
-    return found
+    starts, floor = sorted(rows), match.view_columns.view.buckets.floor
+    found = (
+        starts[bisect_left(starts, start if start == BEFORE else floor(start)) : bisect_left(starts, end)]
+        for start, end in spans
+    )
+    return {bucket: rows[bucket] for some in found for bucket in some}
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,10 +115,15 @@ class SchemaCache:
         # Rows that nothing is asked of still have to be counted.
         return wanted or {name: kind for name, kind in columns.items() if name == time} or columns
 
-    def kinds(self, statement: Statement, pinned: Pinned, compute: Callable[[], Kinds]) -> Kinds:
-        """The types of a query's answer, which follow from its text and the tables' columns."""
+    def kinds(
+        self, statement: Statement, asked: Request, pinned: Pinned, compute: Callable[[], Kinds]
+    ) -> Kinds:
+        """The types of a query's answer, which follow from its text and the tables' columns.
+
+        Those of the parts follow from whether simpler aggregates are asked for in place of its own, too.
+        """
         needed = [tuple(self.needed(name, statement, pinned).items()) for name in statement.names]
-        key = statement.text, tuple(needed)
+        key = statement.text, asked.simpler is None, tuple(needed)
         return self._kinds.get(key, compute)
 
     def source(self, name: str, statement: Statement, pinned: Pinned) -> Source:
@@ -140,10 +145,13 @@ class SchemaCache:
         declared = catalog.tables[name]
         if declared.time_column is None:
             return None
-        columns = {column.lower(): kind for column, kind in self.columns(name, statement, pinned).items()}
-        kind = columns.get(declared.time_column.lower())
-        unit = declared.time_unit
-        return None if kind is None else TimeOf(name, declared.time_column, kind.lower(), unit)
+        known = self.columns(name, statement, pinned)
+        column = next((each for each in known if each.lower() == declared.time_column.lower()), None)
+        if column is None:
+            return None
+        kind = known[column].lower()
+        sampled = kind == "date" and column in unsure(known)
+        return TimeOf(name, declared.time_column, kind, declared.time_unit, sampled=sampled)
 
     def candidates(self, table: str) -> Sequence[View]:
         """Views on the table, and views on those."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mv_assets_tests.support.lake import view
-from mv_assets_tests.support.queried_lake import TYPES, QueriedLake, QueriedLakes, some
+from mv_assets_tests.support.queried_lake import HOURS, TYPES, QueriedLake, QueriedLakes, some
 
 pytestmark = pytest.mark.slow
 VIEW = (
@@ -198,6 +198,18 @@ def test_a_spread_that_doubles_can_not_tell_is_the_bases(queried_lake: QueriedLa
     made.lake.converge()
     for zone, served in ((1, None), (2, "v: 2 + 0"), (3, "v: 2 + 0")):
         made.like_base(f"SELECT stddev(x) AS s, var_pop(x) AS v FROM events WHERE zone = {zone}", served)
+
+
+def test_a_query_that_other_aggregates_answered_before(queried_lake: QueriedLakes) -> None:
+    """Asked again, a query is answered by another view, which has what it asks for as it is written."""
+    far = "sum(CASE WHEN zone > 1 THEN fare ELSE 0 END) AS far"
+    days = f"SELECT date_trunc('day', at) AS hour, {far} FROM events GROUP BY ALL"
+    made = queried_lake(view("days", sql=days), view("hours", sql=HOURS))
+    made.days(0, 1)
+    made.lake.run("hours")
+    made.like_base(f"SELECT {far} FROM events", "hours: 2 + 0")
+    made.lake.run("days")
+    made.like_base(f"SELECT {far} FROM events", "days: 2 + 0")
 
 
 def test_sketches_of_other_kinds(queried_lake: QueriedLakes) -> None:

@@ -21,12 +21,14 @@ HOUR, MS = DAY // 24, 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def asked(where: str, kind: str = "timestamp", unit: Unit | None = None) -> tuple[Range, int]:
+def asked(
+    where: str, kind: str = "timestamp", unit: Unit | None = None, *, sampled: bool = False
+) -> tuple[Range, int]:
     """The range, and how many conditions say something else."""
     select = cast("exp.Select", parse_one(f"SELECT 1 FROM e WHERE {where}", dialect="spark"))
     for column in select.find_all(exp.Column):
         column.set("table", exp.to_identifier("e"))
-    found, others = range_of(conjuncts(select), TimeOf("e", "at", kind, unit))
+    found, others = range_of(conjuncts(select), TimeOf("e", "at", kind, unit, sampled))
     return found, len(others)
 
 
@@ -170,3 +172,23 @@ def test_an_open_range_has_open_ends() -> None:
     assert Range(5_500).inner == (6, AFTER)
     assert Range(5_500).outer == (5, AFTER)
     assert Range(None, -1).outer == (BEFORE, 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "low", "high"),
+    [
+        ("at >= '1970-01-02'", micros(1), None),
+        ("at > '1970-01-02'", micros(1) + 1, None),
+        ("at < '1970-01-02'", None, micros(1)),
+        ("at <= '1970-01-02'", None, micros(1) + 1),
+        ("at = '1970-01-02'", micros(1), micros(1) + 1),
+        ("to_date(at) = '1970-01-02'", micros(1), micros(2)),
+        ("at > TIMESTAMP '1970-01-02 10:00:00'", micros(1, hours=10) + 1, None),
+    ],
+)
+def test_where_some_files_may_have_times_a_date_is_not_the_whole_day(
+    where: str, low: int | None, high: int | None
+) -> None:
+    assert asked(where, "date", sampled=True) == (Range(low, high, rejects_null=True), 0)
+    # Spark takes of the text the day only, or the time as well: as the file has it.
+    assert asked("at >= '1970-01-02 10:00:00'", "date", sampled=True)[1] == 1

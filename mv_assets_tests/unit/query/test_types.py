@@ -13,7 +13,7 @@ import pytest
 
 from mv_assets.config import Spark
 from mv_assets.spark.session import Engine
-from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.lake import day, view
 from mv_assets_tests.support.spark_lake import SparkLake
 from mv_assets_tests.unit.query.test_regressions import Make, asked, put
 from mv_assets_tests.unit.query.test_regressions import unchecked as unchecked  # noqa: PLC0414 - a fixture
@@ -93,6 +93,29 @@ def test_no_next_number_and_no_next_day_is_relied_on_where_a_file_may_have_other
         assert not asked(lake, f"SELECT count(*) AS n, sum(f) AS f FROM events WHERE {where}").served.views
     for where in ("x < 2", "x BETWEEN 1 AND 2", "d < '2020-01-02'", "d = '2020-01-02'"):
         assert asked(lake, f"SELECT at, f FROM events WHERE {where}").served.views
+
+
+def test_no_day_is_relied_on_as_a_time_where_a_file_may_have_times(unchecked: Make) -> None:
+    lake = unchecked(
+        view(sql="SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY ALL")
+    )
+    odd = pa.array([day(1, hour) for hour in (0, 10, 13)], pa.timestamp("us", "UTC"))
+    for number in range(40):
+        days = pa.array([day(number % 4).date()] * 3)
+        table = pa.table({"at": odd if number == 33 else days})
+        pq.write_table(table, lake.folder / "events" / f"{number:02}.parquet")
+    lake.run()
+    for where in (
+        "at <= '1970-01-02'",
+        "at > '1970-01-02'",
+        "at = '1970-01-02'",
+        "at BETWEEN '1970-01-01' AND '1970-01-02'",
+        "at > TIMESTAMP '1970-01-02 11:00:00'",
+    ):
+        asked(lake, f"SELECT count(*) AS n FROM events WHERE {where}")
+    for item in ("hour(at)", "to_date(at)", "date_trunc('day', at)"):
+        assert asked(lake, f"SELECT {item} AS i, count(*) AS n FROM events GROUP BY 1").served.views
+    assert asked(lake, "SELECT count(*) AS n FROM events WHERE at >= '1970-01-02'").served.views
 
 
 def test_a_join_by_the_text_of_a_number_is_the_bases(unchecked: Make) -> None:

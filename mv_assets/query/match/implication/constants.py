@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from math import ceil, floor
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from mv_assets.buckets import DAY
-from mv_assets.query.match.implication.value_sets import NOTHING, ValueSet
+from mv_assets.query.match.implication.value_sets import ANYTHING, NOTHING, ValueSet
 from mv_assets.query.match.ranges import moment
 from mv_assets.spark_sql.canonical import bare
 
@@ -28,6 +29,9 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # A BIGINT as a decimal.
 _OF_WHOLE = 20, 0
 _DAY_US = DAY * 1_000
+
+# False and true are 0 and 1.
+_TRUTHS = ValueSet.any_of([ValueSet.whole(0), ValueSet.whole(1)])
 
 Compare = Callable[[Any], ValueSet]
 # What `column op value` keeps, where values have no next one, and where they are whole numbers.
@@ -62,8 +66,13 @@ def kept(operator: type[exp.Expr], kind: str | None, constant: exp.Expr) -> Valu
     value = _value(kind, constant)
     if value is None:
         return None
-    whole = kind in _WHOLE or kind in _TIMES
-    return (_KEPT_WHOLE if whole else _KEPT)[operator](value)
+    whole = kind in _WHOLE or kind in _TIMES or kind == "boolean"
+    return (_KEPT_WHOLE if whole else _KEPT)[operator](value).and_(possible(kind))
+
+
+def possible(kind: str | None) -> ValueSet:
+    """All values of a type, and null."""
+    return replace(_TRUTHS, null=True) if kind == "boolean" else ANYTHING
 
 
 def listed(kind: str | None, constants: Sequence[exp.Expr]) -> ValueSet | None:
@@ -95,7 +104,7 @@ def _value(kind: str | None, constant: exp.Expr) -> Any:
         text = isinstance(constant, exp.Literal) and constant.is_string
         return constant.name if text else None
     if kind == "boolean":
-        return bool(constant.this) if isinstance(constant, exp.Boolean) else None
+        return int(bool(constant.this)) if isinstance(constant, exp.Boolean) else None
     number = _number(constant)
     if number is None:
         return None

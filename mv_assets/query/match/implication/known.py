@@ -12,7 +12,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from mv_assets.query.match.implication.constants import COMPARISONS, kept, listed
+from mv_assets.query.match.implication.constants import COMPARISONS, kept, listed, possible
 from mv_assets.query.match.implication.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
 from mv_assets.spark_sql.canonical import bare, spelled
 
@@ -95,8 +95,16 @@ def fact_of(condition: exp.Expr, kinds: Kinds, *, denied: bool = False) -> Fact:
             return All(parts) if isinstance(condition, exp.And) is not denied else Any(parts)
     found = _said_of_column(condition, kinds)
     if found is not None:
-        return Only(found.column, found.values.others()) if denied else found
-    return _of_nulls(condition, denied=denied) or _of_columns(condition, kinds, denied=denied)
+        return _within(found.column, found.values.others(), kinds) if denied else found
+    return (
+        _of_nulls(condition, denied=denied)
+        or _of_truths(condition, kinds, denied=denied)
+        or _of_columns(condition, kinds, denied=denied)
+    )
+
+
+def _within(column: str, values: ValueSet, kinds: Kinds) -> Only:
+    return Only(column, values.and_(possible(kinds.get(column))))
 
 
 def _of_columns(condition: exp.Expr, kinds: Kinds, *, denied: bool) -> Fact:
@@ -120,12 +128,22 @@ def _of_nulls(condition: exp.Expr, *, denied: bool) -> Fact | None:
     return None
 
 
+def _of_truths(condition: exp.Expr, kinds: Kinds, *, denied: bool) -> Fact | None:
+    """IS TRUE and IS FALSE are never null themselves; they are false of what is null."""
+    if not isinstance(condition, exp.Is) or not isinstance(bare(condition.expression), exp.Boolean):
+        return None
+    found = fact_of(condition.this, kinds, denied=not bare(condition.expression).this)
+    if not denied:
+        return found
+    return _within(found.column, found.values.rest(), kinds) if isinstance(found, Only) else None
+
+
 def _said_of_column(condition: exp.Expr, kinds: Kinds) -> Only | None:
     """What a comparison with constants keeps of one column; it is false of all its other values."""
     match condition:
         case exp.Column():
             name = spelled(condition)
-            return Only(name, ValueSet.of(value=True)) if kinds.get(name) == "boolean" else None
+            return Only(name, ValueSet.whole(1)) if kinds.get(name) == "boolean" else None
         case exp.Between() if not condition.args.get("symmetric"):
             low = _compared(exp.GTE, condition.this, condition.args["low"], kinds)
             high = _compared(exp.LTE, condition.this, condition.args["high"], kinds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
 
@@ -79,6 +79,10 @@ class ValueSet:
         if at < _TOP:
             found.append((at, _TOP))
         return ValueSet(tuple(found))
+
+    def rest(self) -> ValueSet:
+        """All that is not in it, null too."""
+        return replace(self.others(), null=not self.null)
 
     def within(self, other: ValueSet) -> bool:
         """Whether every value of it is one of the other's."""
