@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]
@@ -45,7 +46,9 @@ def who_is_refused(port: int, *tokens: str) -> list[str]:
     for token in tokens:
         beside = [("authorization", f"Bearer {token}")] if token else []
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            version = AnalyzePlanRequest(spark_version=AnalyzePlanRequest.SparkVersion())
+            version = AnalyzePlanRequest(
+                session_id=str(uuid.uuid4()), spark_version=AnalyzePlanRequest.SparkVersion()
+            )
             try:
                 stub = SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
                 stub.AnalyzePlan(version, timeout=30, metadata=beside)
@@ -67,7 +70,7 @@ def test_commands_use_the_spark_of_dev_and_one_of_their_own_if_it_is_gone_or_not
         token = known.partition("token=")[2]
         assert len(token) > 30
         assert token not in beside + running.said()
-        assert who_is_refused(connect_address(known)[1], "", "another") == ["", "another"]
+        assert who_is_refused(connect_address(known)[1], "", "another", token) == ["", "another"]
 
         own, beside = said(tmp_path, "--own-spark")
         assert own == rows
