@@ -159,7 +159,7 @@ class Publisher:
         with self._opened(name) as target:
             # Another project may have a table there by now, in the place of ours.
             if self._is_ours(name, target.shown()):
-                target.withdraw()
+                _take_back(name, target)
         Publications(self.store).end(name, publication.target)
 
     def _try(self, name: str, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
@@ -247,7 +247,7 @@ class Publisher:
         done = self._recorded(known, wanted, target, shown)
         if not publications.record(done):
             # The view was dropped meanwhile: what is shown now are rows that gc may take.
-            target.withdraw()
+            _take_back(name, target)
             return PublishedView(name)
         return PublishedView(name, done, is_new=_is_new(known, done))
 
@@ -258,10 +258,10 @@ class Publisher:
         equal = there is not None and self._is_shown(wanted, target, there, known)
         if foreign is not None:
             _log.warning("%s: %s; it is published over", target.table, foreign)
-        if equal and foreign is not None:
-            # Where nothing is left that it could be set back to, it is shown anew.
-            equal = target.set_back()
-        shown = there if equal else target.commit(wanted, at)
+        if equal and there is not None and there.version is not None:
+            # No contents are shown as two versions.
+            wanted = wanted.as_of(there.version)
+        shown = there if equal and foreign is None else target.commit(wanted, at)
         if shown is not None and shown.version is not None:
             target.commit_buckets(wanted.as_of(shown.version), at)
             shown = replace(shown, foreign=foreign)
@@ -346,6 +346,14 @@ class Publisher:
 
     def _leases(self) -> Leases:
         return Leases(self.store, who="mv-assets publish")
+
+
+def _take_back(name: str, target: Target) -> None:
+    for _ in range(_TRIES):
+        with suppress(Lost):
+            target.withdraw()
+            return
+    raise NotPublished(name, target.table, "others publish it while it is withdrawn; drop the view again")
 
 
 def _is_new(known: Publication, found: Publication) -> bool:

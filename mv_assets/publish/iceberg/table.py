@@ -127,13 +127,15 @@ class PublishedTable:
         assert shown is not None  # noqa: S101 - it was written just now
         return shown
 
-    def set_back(self) -> bool:
-        """Show the last snapshot of ours again, in the place of somebody else's; whether there is one."""
-        if self._table is None or self._last_own() is None:
-            return False
-        with self._transaction(self._table) as tx:
-            self._set_back(tx)
-        return True
+    def show_again(self, version: int) -> Shown | None:
+        """Show the last snapshot of ours in the place of what came since; None if it shows another version."""
+        last = self._last_own()
+        if self._table is None or last is None or last.version != version:
+            return None
+        if self._foreign(self._table) is not None:
+            with self._transaction(self._table) as tx:
+                self._set_back(tx)
+        return self._seen()
 
     def expire(self, now: int) -> int | None:
         """Forget snapshots whose time is over; the oldest version that can still be read.
