@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,11 @@ def meanwhile(
     patch.setattr(owner, method, called)
 
 
+def table_of(made: PublishedLake, name: str = "v") -> DeltaTable:
+    assert isinstance(made.reader, DeltaReader)
+    return made.reader.table(name)
+
+
 def check(made: PublishedLake) -> None:
     header = made.snapshot().header
     assert int(made.reader.summary()[VERSION]) == header.version
@@ -109,7 +114,7 @@ def test_who_is_overtaken_while_setting_a_table_right_does_not_go_back(
     filled(made)
     made.overwrite(0)
     made.reader.scribble(table)
-    made.reader.table(table).alter.add_columns([Field("theirs", PrimitiveType("string"))])  # type: ignore[attr-defined]
+    table_of(made, table).alter.add_columns([Field("theirs", PrimitiveType("string"))])
 
     def peer() -> None:
         made.overwrite(1)
@@ -123,30 +128,30 @@ def test_who_is_overtaken_while_setting_a_table_right_does_not_go_back(
 
 
 def add_column(made: PublishedLake) -> None:
-    made.reader.table().alter.add_columns([Field("theirs", PrimitiveType("string"))])  # type: ignore[attr-defined]
+    table_of(made).alter.add_columns([Field("theirs", PrimitiveType("string"))])
 
 
 def overwrite(made: PublishedLake) -> None:
-    write_deltalake(made.reader.table(), made.reader.rows().slice(0, 1), mode="overwrite")  # type: ignore[attr-defined]
+    write_deltalake(table_of(made), made.reader.rows().slice(0, 1), mode="overwrite")
 
 
 def overwrite_with_other_columns(made: PublishedLake) -> None:
     other = pa.table({"hour": ["noon"], "x": [1.5]})
-    table = made.reader.table()  # type: ignore[attr-defined]
+    table = table_of(made)
     write_deltalake(table, other, mode="overwrite", schema_mode="overwrite")
 
 
 def append_with_another_column(made: PublishedLake) -> None:
     more = made.reader.rows().slice(0, 1).append_column("theirs", pa.array(["x"]))
-    write_deltalake(made.reader.table(), more, mode="append", schema_mode="merge")  # type: ignore[attr-defined]
+    write_deltalake(table_of(made), more, mode="append", schema_mode="merge")
 
 
 def append_only(made: PublishedLake) -> None:
-    made.reader.table().alter.set_table_properties({"delta.appendOnly": "true"})  # type: ignore[attr-defined]
+    table_of(made).alter.set_table_properties({"delta.appendOnly": "true"})
 
 
 def restore_to_the_first(made: PublishedLake) -> None:
-    made.reader.table().restore(0)  # type: ignore[attr-defined]
+    table_of(made).restore(0)
 
 
 SCRIBBLES = [
@@ -163,8 +168,8 @@ SCRIBBLES = [
 def test_whatever_somebody_else_made_of_a_table_is_undone(
     made: PublishedLake, scribble: Callable[[PublishedLake], None], *, changed: bool
 ) -> None:
-    columns = made.reader.table().schema()  # type: ignore[attr-defined]
-    properties = made.reader.table().metadata().configuration  # type: ignore[attr-defined]
+    columns = table_of(made).schema()
+    properties = table_of(made).metadata().configuration
     scribble(made)
     if changed:
         made.overwrite(1)
@@ -173,10 +178,10 @@ def test_whatever_somebody_else_made_of_a_table_is_undone(
     assert found.publication is not None
     assert "somebody else's" in str(found.publication.replaced)
     # As it is known, it is what readers see now.
-    assert found.publication.snapshot == str(made.reader.table().version())  # type: ignore[attr-defined]
+    assert found.publication.snapshot == str(table_of(made).version())
     check(made)
-    assert made.reader.table().schema() == columns  # type: ignore[attr-defined]
-    assert made.reader.table().metadata().configuration == properties  # type: ignore[attr-defined]
+    assert table_of(made).schema() == columns
+    assert table_of(made).metadata().configuration == properties
     assert made.publish(look=True).is_new is False
 
 
@@ -247,7 +252,7 @@ def test_killed_at_any_step_of_a_withdrawal_no_older_version_is_readable_again(l
         was_killed = killed_while_withdrawing(made, step)
         for name in ("v", "v__buckets"):
             with suppress(DeltaError):
-                table = made.reader.table(name)  # type: ignore[attr-defined]
+                table = table_of(made, name)
                 assert made.reader.files(name) == [] or int(made.reader.summary(name)[VERSION]) == newest
                 assert table.transaction_version("mv-assets v") == newest
         if step % 2:
