@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,8 @@ class PublishedView:
     publication: Publication | None = None
     is_new: bool = False
     error: MvError | None = None
+    # There is more to copy than there was time for; until then others see what they saw.
+    copying: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,17 @@ class Publisher:
             enough: whether there is no time for more.
 
         """
-        done = list[PublishedView]()
-        for name in names:
-            if self.catalog.target(name) is not None and not (done and enough()):
-                done.append(self._try(name, look=look, enough=enough))
-        return done
+        asked = [name for name in names if self.catalog.target(name) is not None]
+        done = dict[str, PublishedView]()
+        for name in asked:
+            if not (done and enough()):
+                # Who has much to copy does that in the time that others leave: each copy is a write of the
+                # map, so that it would come first, again and again.
+                done[name] = self._try(name, look=look, enough=_after_one() if asked[1:] else enough)
+        for name in [each.view for each in done.values() if each.copying]:
+            if not enough():
+                done[name] = self._try(name, look=look, enough=enough)
+        return list(done.values())
 
     def expire(self, names: Iterable[str]) -> list[PublishedView]:
         """Give up snapshots that no reader should still hold; where that failed, why."""
@@ -171,7 +180,7 @@ class Publisher:
             return PublishedView(name)
         except StillCopying as copying:
             _log.info("%s", copying)
-            return PublishedView(name)
+            return PublishedView(name, copying=True)
         except MvError as error:
             self._note(name, error)
             return PublishedView(name, error=error)
@@ -346,6 +355,12 @@ class Publisher:
 
     def _leases(self) -> Leases:
         return Leases(self.store, who="mv-assets publish")
+
+
+def _after_one() -> Callable[[], bool]:
+    """Enough, from the second time on that it is asked."""
+    asked = itertools.count()
+    return lambda: next(asked) > 0
 
 
 def _take_back(name: str, target: Target) -> None:

@@ -20,8 +20,12 @@ from mv_assets.publish.target import Shown
 from mv_assets.text import printable
 
 _OURS = "mv-assets."
+_DAY = 86_400_000
 # The files of a view are gc's to delete: who vacuums the table deletes nothing.
-_FOR_EVER = "interval 3650 days"
+_FOR_EVER = 3_650 * _DAY
+# Each checkpoint lists what was taken out for that long, so it is said to have been so earlier than it was:
+# it counts for a month only, or for as long as logs go back.
+_REMEMBERED = 30 * _DAY
 # A commit that lost must be derived anew: the library would put it on top of what won.
 _NO_RETRIES = 0
 _FEW_COMMITS = 20
@@ -152,7 +156,8 @@ class PublishedTable:
         """Delete files of its own that nobody should read any more, now and then."""
         if self._table is not None and self.owns_files and self._table.version() % _FEW_COMMITS == 0:
             hours = 2 * self.keep // _HOUR + 1
-            self._table.vacuum(hours, dry_run=False, enforce_retention_duration=False)
+            # In full: checkpoints forget what was taken out, and a commit that lost has left files.
+            self._table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
     def withdraw(self) -> None:
         """Show nothing, and then take the log away: whoever is killed, no older version is shown again.
@@ -196,6 +201,11 @@ class PublishedTable:
         empty.create_checkpoint()
         return last
 
+    @property
+    def _kept_for(self) -> int:
+        """How long files that are not shown are safe from who vacuums the table."""
+        return 2 * self.keep if self.owns_files else max(_FOR_EVER, 2 * self.keep)
+
     def _create(self, files: Files, schema: pa.Schema, properties: CommitProperties) -> None:
         self.folder.delete_remains(self.view)
         create_table_with_add_actions(
@@ -205,8 +215,8 @@ class PublishedTable:
             name=self.uri.rstrip("/").rpartition("/")[2],
             description=_about(self.view),
             configuration={
-                "delta.logRetentionDuration": f"interval {2 * self.keep} milliseconds",
-                "delta.deletedFileRetentionDuration": _FOR_EVER,
+                "delta.logRetentionDuration": _interval(2 * self.keep),
+                "delta.deletedFileRetentionDuration": _interval(self._kept_for),
             },
             storage_options=dict(self.storage),
             commit_properties=properties,
@@ -222,8 +232,10 @@ class PublishedTable:
             fields = Schema.from_arrow(pa.schema(new)).fields
             said = _said(self._own or {})
             table.alter.add_columns(fields, commit_properties=CommitProperties(said, _NO_RETRIES))
+        remembered = min(self._kept_for, max(_REMEMBERED, 2 * self.keep))
+        taken_out = max(0, at - self._kept_for + remembered)
         gone = [
-            RemoveAction(path, data_change=True, deletion_timestamp=at, size=size)
+            RemoveAction(path, data_change=True, deletion_timestamp=taken_out, size=size)
             for path, size in there.items()
             if path not in files.kept
         ]
@@ -278,6 +290,10 @@ def _foreign(commit: Commit | None) -> str:
 
 def _said(commit: Commit) -> dict[str, Any]:
     return {key: value for key, value in commit.items() if key.startswith(_OURS)}
+
+
+def _interval(milliseconds: int) -> str:
+    return f"interval {milliseconds} milliseconds"
 
 
 def _about(view: str) -> str:

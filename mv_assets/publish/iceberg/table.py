@@ -116,7 +116,14 @@ class PublishedTable:
         snapshot = self._table.current_snapshot() if last is None else last.snapshot
         assert snapshot is not None  # noqa: S101 - as said above
         io = self._table.io
-        return [Manifest(each, each.fetch_manifest_entry(io)) for each in snapshot.manifests(io)]
+        try:
+            return [Manifest(each, each.fetch_manifest_entry(io)) for each in snapshot.manifests(io)]
+        except FileNotFoundError as error:
+            now = table_of(self.catalog, self.identifier)
+            if now is not None and now.metadata_location == self._table.metadata_location:
+                raise
+            # It was withdrawn meanwhile, or what was shown then has expired.
+            raise Lost from error
 
     def commit(self, change: Change, summary: Mapping[str, str], at: int) -> Shown:
         """One snapshot more, on top of the last of ours; whatever else came since is not part of it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
+from mv_assets.buckets import DAY
 from mv_assets.config import DeltaTarget, Target
 from mv_assets.publish.contents import VERSION
 from mv_assets.publish.delta.folder import Folder
@@ -90,6 +93,10 @@ def meanwhile(
 def table_of(made: PublishedLake, name: str = "v") -> DeltaTable:
     assert isinstance(made.reader, DeltaReader)
     return made.reader.table(name)
+
+
+def folder_of(made: PublishedLake, name: str) -> Path:
+    return Path(table_of(made, name).table_uri.removeprefix("file://"))
 
 
 def check(made: PublishedLake) -> None:
@@ -325,3 +332,34 @@ def test_who_publishes_while_a_view_is_dropped_has_no_trouble(
     made.run()
     made.published()
     check(made)
+
+
+@pytest.mark.parametrize(("ago", "remembered"), [(29 * DAY, True), (31 * DAY, False)])
+def test_checkpoints_forget_what_was_taken_out_a_month_ago(
+    made: PublishedLake, ago: int, *, remembered: bool
+) -> None:
+    made.clock.now = time.time_ns() // 1_000_000 - ago
+    made.overwrite(0)
+    made.published()
+    for name, expected in (("v", remembered), ("v__buckets", False)):
+        table = table_of(made, name)
+        table.create_checkpoint()
+        [checkpoint] = folder_of(made, name).glob("_delta_log/*.checkpoint.parquet")
+        removed = pq.read_table(checkpoint, columns=["remove"])["remove"].drop_null()
+        assert bool(len(removed)) == expected
+
+
+def test_what_a_lost_commit_left_goes_and_what_is_written_now_stays(
+    made: PublishedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mv_assets.publish.delta.table._FEW_COMMITS", 1)
+    place = folder_of(made, "v__buckets")
+    for name in ("lost.parquet", "coming.parquet"):
+        (place / name).write_bytes(b"")
+    os.utime(place / "lost.parquet", (0, 0))
+    made.overwrite(0)
+    made.published()
+    left = {path.name for path in place.glob("*.parquet")}
+    assert "lost.parquet" not in left
+    assert "coming.parquet" in left
+    made.check_buckets()
