@@ -70,6 +70,10 @@ class Reader(ABC):
         """The newest as somebody reads it who has loaded the table now."""
 
     @abstractmethod
+    def versioned(self, name: str = "v") -> tuple[int, pa.Table]:
+        """The newest, loaded once: the version of the map that it says it shows, and its rows."""
+
+    @abstractmethod
     def exists(self, name: str = "v") -> bool: ...
 
     @abstractmethod
@@ -128,6 +132,13 @@ class IcebergReader(Reader):
         table = self.table(name)
         return lambda: table.scan().to_arrow()
 
+    def versioned(self, name: str = "v") -> tuple[int, pa.Table]:
+        table = self.table(name)
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        return int(str(snapshot.summary[VERSION])), table.scan().to_arrow()
+
     def exists(self, name: str = "v") -> bool:
         return self.catalog.table_exists(f"{self._namespace}.{name}")
 
@@ -162,6 +173,13 @@ class DeltaReader(Reader):
 
     def held(self, name: str = "v") -> Callable[[], pa.Table]:
         return self.table(name).to_pyarrow_table
+
+    def versioned(self, name: str = "v") -> tuple[int, pa.Table]:
+        table = self.table(name)
+        said = next(
+            each for each in table.history() if VERSION in each and each["version"] <= table.version()
+        )
+        return int(said[VERSION]), table.to_pyarrow_table()
 
     def exists(self, name: str = "v") -> bool:
         return DeltaTable.is_deltatable(str(self._folder / name))
