@@ -176,10 +176,10 @@ class DeltaReader(Reader):
 
     def versioned(self, name: str = "v") -> tuple[int, pa.Table]:
         table = self.table(name)
-        said = next(
-            each for each in table.history() if VERSION in each and each["version"] <= table.version()
-        )
-        return int(said[VERSION]), table.to_pyarrow_table()
+        # Its history tells what came since, too.
+        version = table.transaction_version(f"mv-assets {name}")
+        assert version is not None
+        return version, table.to_pyarrow_table()
 
     def exists(self, name: str = "v") -> bool:
         return DeltaTable.is_deltatable(str(self._folder / name))

@@ -271,13 +271,23 @@ def _kind(table: DeltaTable) -> tuple[str, object, Sequence[str], str | None, st
 
 def _newest(table: DeltaTable) -> tuple[Commit | None, Commit | None]:
     """The newest commit that may have changed what is shown, and the newest of ours, if logs still say."""
-    for most in (_FEW_COMMITS, None):
+    for most in (_FEW_COMMITS, table.version() + 1):
         # To tidy up, as we do too, changes nothing.
-        commits = [each for each in table.history(most) if each.get("operation") not in _TIDYING]
+        commits = [each for each in _history(table, most) if each.get("operation") not in _TIDYING]
         own = next((commit for commit in commits if VERSION in commit), None)
         if own is not None:
             break
     return next(iter(commits), None), own
+
+
+def _history(table: DeltaTable, most: int) -> list[Commit]:
+    """The last commits up to what was loaded.
+
+    The library tells those that came later, too, and numbers all as if there were none.
+    """
+    found = table.history(most)
+    later = max(0, len(found) - min(most, table.version() + 1))
+    return [{**each, "version": each["version"] + later} for each in found[later:]]
 
 
 def _foreign(commit: Commit | None) -> str:

@@ -363,3 +363,16 @@ def test_what_a_lost_commit_left_goes_and_what_is_written_now_stays(
     assert "lost.parquet" not in left
     assert "coming.parquet" in left
     made.check_buckets()
+
+
+def test_what_came_since_a_table_was_loaded_is_not_taken_for_what_it_shows(
+    made: PublishedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def peer() -> None:
+        made.overwrite(1)
+        made.published()
+
+    with made.publisher._opened("v") as target:
+        before = target.shown()
+        meanwhile(monkeypatch, PublishedTable, "_opened", peer, after=True)
+        assert target.shown() == before
