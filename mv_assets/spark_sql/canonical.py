@@ -44,6 +44,7 @@ _PLAIN: tuple[type[exp.Expr], ...] = (
     exp.TsOrDsToDate, exp.Upper, exp.Var, exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.Where,
     exp.Year,
 )  # fmt: skip
+
 # Those that sqlglot writes as it reads them; it makes a timestamp of a TIME.
 _TYPES = frozenset(
     {
@@ -112,8 +113,19 @@ def _column(column: exp.Column, meaning: Meaning) -> exp.Expr:
     if isinstance(meant, exp.Expr):
         inner = expanded(meant, meaning)
         return inner if isinstance(inner, (exp.Column, exp.Literal, exp.Paren)) else exp.Paren(this=inner)
-    if meant is None or meant.fields or meant.relation.source is None:
-        raise NotPlain(f"{short(column.sql('spark'))} is no column of a table")
+    return of_table(column, meaning)
+
+
+def of_table(node: exp.Expr, meaning: Meaning) -> exp.Column:
+    """The column of a table that a name means.
+
+    Raises:
+        NotPlain: it means none, or nobody knows which.
+
+    """
+    meant = meaning.get(id(node))
+    if not isinstance(meant, Found) or meant.fields or meant.relation.source is None:
+        raise NotPlain(f"{short(node.sql('spark'))} is no column of a table")
     return exp.column(
         exp.to_identifier(meant.column, quoted=True),
         table=exp.to_identifier(meant.relation.source.name, quoted=True),
