@@ -33,7 +33,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     times = [FIRST + timedelta(hours=hour) for hour in range(9)]
     columns: dict[str, list[Any]] = {
         "at": times, "shop": list(range(9)), "amount": list(range(9)), "tax": list(range(9)),
-        "paid": [True] * 9, "note": ["a"] * 9,
+        "paid": [True] * 9, "note": ["a"] * 9, "weight": [0.5] * 9,
     }  # fmt: skip
     for table, content in {
         "orders": columns,
@@ -148,6 +148,17 @@ def test_a_view_that_joins_says_so(opened: Opened) -> None:
     proposal = only(opened(), text)
     assert proposal.view.joined == ("shops",)
     assert "answers it already" in str(applied(opened, proposal).advise(text).reason)
+
+
+def test_sums_of_floating_point_numbers_are_made_of_no_others(opened: Opened) -> None:
+    """They would be rounded otherwise: such a view does not answer, so it is not said to."""
+    days = shops(
+        "SELECT date_trunc('day', at) AS day, sum(weight) AS w, count(weight) AS n FROM orders GROUP BY day"
+    )
+    proposal = only(opened(days), "SELECT sum(2 * weight) FROM orders")
+    assert proposal.change == "add sum(2 * weight) to the view"
+    exact = shops(str(days["sql"]).replace("weight", "tax"))
+    assert "answers it already" in str(opened(exact).advise("SELECT sum(2 * tax) FROM orders").reason)
 
 
 def test_what_makes_a_view_larger_is_another_view(opened: Opened) -> None:
