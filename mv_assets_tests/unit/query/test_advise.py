@@ -185,6 +185,14 @@ def test_selects_inside_are_advised_on_each(opened: Opened) -> None:
     assert names == ["orders_by_note_daily", "orders_by_shop_daily"]
 
 
+def test_what_is_left_to_the_base_table_is_said_beside_a_proposal(opened: Opened) -> None:
+    inner = "SELECT avg(tax) FROM orders"
+    found = opened().advise(f"SELECT shop, count(*) FROM orders GROUP BY shop HAVING count(*) > ({inner})")
+    assert len(found.proposals) == 1
+    assert "the SELECT around is left to the base table: subqueries" in str(found)
+    assert "left to the base table" not in str(opened().advise(f"SELECT * FROM ({inner})"))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
