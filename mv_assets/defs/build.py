@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -35,10 +36,14 @@ from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
+from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 
 INTERVAL_S = 10
+
+# What the deployments of this process are called, by the state and the view of each map that they write.
+_writers: dict[tuple[str, str], str] = {}
 
 
 def interval_seconds_of(variables: Mapping[str, str]) -> int:
@@ -151,8 +156,30 @@ def deployment_of(
     if automated and len(draft.project.views) > MOST_AUTOMATED:
         says = f"Dagster evaluates the conditions of {MOST_AUTOMATED} views at most in a sensor; make several"
         draft.add([Mistake("automation_condition", f"{says} deployments, or leave it to the sensors")])
+    maps = {(_place(draft.project.state.url), view.name): naming.prefix for view in draft.project.views}
+    draft.add(_written_by_others(maps))
     catalog = prepare(draft, schemas=False)
+    _writers.update(maps)
     return Deployment(catalog, produced_by=produced_by, naming=naming, automated=automated)
+
+
+def _written_by_others(maps: Mapping[tuple[str, str], str]) -> Iterator[Mistake]:
+    """A map knows a view by its name alone: of two that share one, each would undo what the other did.
+
+    Two of one `name_prefix` can't be merged: that is one which is loaded again.
+    """
+    for (state, view), prefix in maps.items():
+        other = _writers.get((state, view), prefix)
+        if other != prefix:
+            whose = f"the deployment with name_prefix {other!r}" if other else "the one without name_prefix"
+            says = f"{whose} has a view of this name in the same state"
+            yield Mistake(f"views.{view}", f"{says}; give each a `state` and a `warehouse` of its own")
+
+
+def _place(state: str) -> str:
+    """A state's place, however it is written."""
+    url = state_url(state)
+    return str(Path(url.database or "").resolve()) if url.get_backend_name() == "sqlite" else shown(url)
 
 
 def definitions_of(

@@ -68,9 +68,16 @@ def test_a_project_file_may_be_named_instead() -> None:
 
 def test_several_fit_together() -> None:
     one = {"tables": TABLES, "views": [VIEW], "name_prefix": "one", "key_prefix": ["one"]}
-    two = {**one, "name_prefix": "two", "key_prefix": ["two"]}
+    two = {**one, "name_prefix": "two", "key_prefix": ["two"], "state": "sqlite:///two/state.db"}
     made = _loaded({"attributes": one}, {"attributes": two})
     assert _keys(made) == {"one/trips", "one/trips_hourly", "two/trips", "two/trips_hourly"}
+
+
+def test_two_that_would_write_one_map_are_refused() -> None:
+    one = {"tables": TABLES, "views": [VIEW], "name_prefix": "one", "key_prefix": ["one"]}
+    two = {**one, "name_prefix": "two", "key_prefix": ["two"]}
+    with _refused("views.trips_hourly: the deployment with name_prefix 'one' has a view of this name"):
+        _loaded({"attributes": one}, {"attributes": two})
 
 
 def test_what_a_project_processes_afterwards_reaches_tables_and_views() -> None:
