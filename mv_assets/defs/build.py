@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
-from mv_assets.defs.names import GROUP, Naming
+from mv_assets.defs.names import GROUP, Naming, Options
 from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.tick.sensor import table_sensor
@@ -72,19 +73,19 @@ def build_definitions(
     views: Iterable[MaterializedView],
     functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
-    warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
+    warehouse: str | PathLike[str] | WarehouseFolder | Mapping[str, Any] | None = None,
     storage: Storage | Mapping[str, Any] | None = None,
-    spark: Spark | SparkResource | None = None,
+    spark: Spark | Mapping[str, Any] | SparkResource | None = None,
     publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
     automation_condition: bool = False,
     name_prefix: str = "",
-    key_prefix: Sequence[str] = (),
+    key_prefix: str | Sequence[str] = (),
     group: str = GROUP,
     tags: Mapping[str, str] | None = None,
-    kinds: Iterable[str] = (),
-    owners: Iterable[str] = (),
+    kinds: str | Iterable[str] = (),
+    owners: str | Iterable[str] = (),
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
 
@@ -99,7 +100,7 @@ def build_definitions(
         warehouse: folder or URI of the views' data, or that and more as a `WarehouseFolder`; by default it is
             beside that.
         storage: how object stores are reached, for tables and a warehouse that do not say it themselves.
-        spark: how to reach Spark, or the Spark resource that the project has already.
+        spark: how to reach Spark, as a `Spark` or its keys; or the Spark resource that the project has.
         publish: where views appear as tables for other tools: an `IcebergTarget` or a `DeltaTarget`.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an external asset is made.
@@ -117,7 +118,8 @@ def build_definitions(
         ProjectError: with every mistake in the declarations.
 
     """
-    declared = spark if isinstance(spark, Spark) else None
+    declared = spark if isinstance(spark, Spark | Mapping) else None
+    resource = None if isinstance(spark, Spark | Mapping) else spark
     draft = declare(
         tables,
         views,
@@ -128,25 +130,48 @@ def build_definitions(
         spark=declared,
         publish=publish,
     )
-    naming = Naming(name_prefix, tuple(key_prefix), group, tags or {}, frozenset(kinds), tuple(owners))
-    resource = None if isinstance(spark, Spark) else spark
-    deployment = deployment_of(draft, produced_by or {}, naming, automated=automation_condition)
-    return definitions_of(deployment, resource, interval_seconds=seconds_between_looks(interval_seconds))
+    if not (resource is None or isinstance(resource, dg.ResourceDefinition) or _has_session(resource)):
+        instead = 'write Spark(remote="sc://HOST:PORT"), Spark(master=...), or LazyPySparkResource(...)'
+        draft.add([Mistake("spark", f"neither settings nor a resource; {instead}")])
+    options = {
+        "name_prefix": name_prefix,
+        "key_prefix": key_prefix,
+        "group": group,
+        "tags": tags or {},
+        "kinds": kinds,
+        "owners": owners,
+        "interval_seconds": interval_seconds,
+    }
+    return declared_definitions(draft, produced_by or {}, options, resource, automated=automation_condition)
 
 
-def seconds_between_looks(given: int | None) -> int:
-    return interval_seconds_of(os.environ) if given is None else given
+def _has_session(resource: object) -> bool:
+    return hasattr(type(resource), "spark_session")
 
 
-def deployment_of(
-    draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming, *, automated: bool
-) -> Deployment:
-    """A project that is declared beside others.
+def declared_definitions(
+    draft: Draft,
+    produced_by: Mapping[str, dg.AssetKey],
+    given: Mapping[str, Any],
+    spark: SparkResource | None = None,
+    *,
+    automated: bool,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks of a project that is declared beside others.
 
     Raises:
         ProjectError: with every mistake in the declarations.
 
     """
+    options = draft.understood(Options, given)
+    deployment = _deployment(draft, produced_by, options.naming, automated=automated)
+    seconds = options.interval_seconds or interval_seconds_of(os.environ)
+    return definitions_of(deployment, spark, interval_seconds=seconds)
+
+
+def _deployment(
+    draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming, *, automated: bool
+) -> Deployment:
     known = [table.name for table in draft.project.tables]
     draft.add(
         Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
