@@ -74,12 +74,12 @@ def _late(held: ExitStack, spark: SparkSession, lake: Path, engine: Engine) -> S
 
 
 def _arrived(lake: Path, number: int) -> str:
-    """The month of the year for which a late file, with a hundredth of a day's rows, has arrived by now."""
+    """The month of the year for which a late file, with a tenth of a day's rows, has arrived by now."""
     month = f"{_YEAR}-{number:02}"
     day = lake / f"l_shipdate={month}-15"
     if not (day / "late.parquet").exists():
         written = f"read_parquet('{day}/*.parquet', hive_partitioning = false)"
-        rows = f"SELECT * FROM {written} WHERE l_orderkey % 100 = 1"
+        rows = f"SELECT * FROM {written} WHERE l_orderkey % 10 = 1"
         with duckdb.connect() as connection:
             connection.execute(
                 f"COPY ({rows}) TO '{lake.parent}/late.parquet' (FORMAT parquet)",
