@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
 from pyiceberg.table.metadata import TableMetadata
@@ -52,10 +52,12 @@ def expired(snapshots: Sequence[Known], now: int, keep: int, kept: Iterable[int]
     What a branch or a tag of somebody's names is `kept`, and what somebody else's was written on top of.
     """
     stay, last = set(kept), next((each for each in reversed(snapshots) if each.own), None)
+    # By a clock that was ahead one may have come after the next: it came before it.
+    came = [*accumulate((each.at for each in reversed(snapshots)), min)][::-1]
     over = [
         each
-        for each, following in pairwise(snapshots)
-        if following.at < now - keep and each.snapshot.snapshot_id not in stay and each is not last
+        for each, replaced in zip(snapshots, came[1:], strict=False)
+        if replaced < now - keep and each.snapshot.snapshot_id not in stay and each is not last
     ]
     gone = {each.snapshot.snapshot_id for each in over}
     for each in reversed(snapshots):
