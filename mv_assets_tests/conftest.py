@@ -21,14 +21,11 @@ from xdist.scheduler import LoadScopeScheduling
 from mv_assets.config import MaterializedView
 from mv_assets.errors import MvError
 from mv_assets.observe import additions as merging
-from mv_assets.observe.maps import LISTED
-from mv_assets.observe.remembered import REMEMBERED
 from mv_assets.spark.connect import is_client
 from mv_assets.spark.session import Engine
 from mv_assets.state.store import Store
-from mv_assets.tables.parquet.kept import KEPT
 from mv_assets.views.admission.analysis import ANALYSED
-from mv_assets_tests.support import engines
+from mv_assets_tests.support import engines, process_memory
 from mv_assets_tests.support.harness import Clock, Deployment
 from mv_assets_tests.support.lake import Lake, view
 from mv_assets_tests.support.memory_table import BaseTable
@@ -51,9 +48,7 @@ settings.load_profile("repeatable")
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """A database at the same place is another one in the next test, and SQL may be judged by other rules."""
-    REMEMBERED.clear()
-    KEPT.clear()
-    LISTED.clear()
+    process_memory.forget()
     ANALYSED.clear()
 
 

@@ -69,15 +69,16 @@ def look(
     recorded: Recorded,
     now: int,
     *,
+    whole_at: int | None = None,
     among: Collection[int] | None = None,
     beyond: str | None = None,
 ) -> Look:
     """The look as the manager writes it: what follows, what is marked and why, how far the source reaches.
 
-    Where `among` is given, all other buckets with a row are known to be VALID. `beyond` is why some of the
-    data is not covered that should be.
+    Where `among` is given, all other buckets with a row are known to be VALID; all were compared last at
+    `whole_at`. `beyond` is why some of the data is not covered that should be.
     """
-    header, among = snapshot.header, snapshot.rows.keys() if among is None else among
+    header = snapshot.header
     follows = dict(_follows(snapshot, view_inputs, found, recorded))
     snapshot = _followed(snapshot, follows)
     recorded = {**recorded, **{b: each.segments for b, each in follows.items() if each.segments is not None}}
@@ -88,7 +89,8 @@ def look(
         # says less than there is to do, each look is a whole one.
         held = min(ending.source_end, header.watermark - 1)
         ending, recheck = replace(ending, source_end=held, closed=None), now
-    stale = {b for b in among if rules.effective_state(snapshot.rows.get(b), header) is State.STALE}
+    compared = snapshot.rows if among is None else among
+    stale = {b for b in compared if rules.effective_state(snapshot.rows.get(b), header) is State.STALE}
     first_vacant = None if marks or stale else _vacant(snapshot)
     # By what the look writes: a bucket that a peer has closed stays so.
     complete = rules.cap(rules.see_source(header, ending.source_end, ending.closed))
@@ -106,6 +108,7 @@ def look(
         oldest_waiting=oldest_waiting,
         closed=ending.closed,
         ends_first=ending.table if len(view_inputs.listings) > 1 else None,
+        whole_at=whole_at,
     )
 
 

@@ -31,7 +31,7 @@ LISTED: Recent[upstream.Known] = Recent(1_000_000)
 class Maps(Protocol):
     """The maps of all views, as looks and plans use them."""
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
+    def begin_round(self, views: Mapping[str, MapSummary], now: int, *, whole: bool) -> frozenset[str]:
         """Looks at these views are about to be made: give those that are due to be looked at as a whole.
 
         With `whole` all are. Of these nothing is remembered any more.
@@ -95,13 +95,22 @@ class StoredMaps:
         self._store = store
         self._manager = manager
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:
-        remembered = {view: last for view in views if (last := self.remembered(view)) is not None}
-        due = frozenset(view for view, last in remembered.items() if whole or is_due(last.whole_at, now))
+    def begin_round(self, views: Mapping[str, MapSummary], now: int, *, whole: bool) -> frozenset[str]:
+        due = frozenset(view for view, known in views.items() if whole or self._is_due(known, now))
         for view in due:
             REMEMBERED.forget(self._key(view))
             LISTED.forget(self._key(view))
         return due
+
+    def _is_due(self, known: MapSummary, now: int) -> bool:
+        """By what the database says, whoever looked and whatever became of that; and by what is remembered.
+
+        A look that fails leaves it due. What is remembered here is checked though others have compared all.
+        """
+        record, last = known.look, self.remembered(known.header.view)
+        if record is None or record.whole_at is None or is_due(record.whole_at, now):
+            return True
+        return last is not None and is_due(last.whole_at, now)
 
     def remembered(self, view: str) -> Remembered | None:
         return REMEMBERED.get(self._key(view))
@@ -159,9 +168,9 @@ class ImaginedMaps:
         self._clock = clock
         self._maps: dict[str, Snapshot] = {}
 
-    def begin_round(self, views: Iterable[str], now: int, *, whole: bool) -> frozenset[str]:  # noqa: ARG002
-        """Imagined maps are always compared as a whole."""
-        return frozenset()
+    def begin_round(self, views: Mapping[str, MapSummary], now: int, *, whole: bool) -> frozenset[str]:  # noqa: ARG002
+        """Nothing is remembered: what is compared at all is compared as a whole."""
+        return frozenset(views) if whole else frozenset()
 
     def remembered(self, view: str) -> None:  # noqa: ARG002 - as above
         return None
@@ -236,6 +245,11 @@ class RoundMaps:
     def note(self, view: str, found: MapSummary | MvError) -> None:
         """Know the map of a view that was declared, or why it could not be."""
         self._summaries[view] = found
+
+    @property
+    def summaries(self) -> dict[str, MapSummary]:
+        """Of the views that are declared."""
+        return {view: each for view, each in self._summaries.items() if isinstance(each, MapSummary)}
 
     def is_declared(self, view: str) -> bool:
         return isinstance(self._summaries.get(view), MapSummary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from mv_assets.errors import MvError
@@ -64,17 +64,15 @@ class Watch:
         """
         self._begin()
         views = self._catalog.with_upstream(names)
-        due = self._maps.begin_round([view.name for view in views], self._clock(), whole=whole)
         # Maps before tables: a difference is then one that the table had later than the map.
         known = tried(self._maps.summaries, [view.name for view in views])
         for view in views:
             self._round_maps.note(view.name, tried(self._declared, view, known))
-        asked = named or {}
         # What was settled by what looks remembered is compared in time even if nothing changes any more.
+        due = self._maps.begin_round(self._round_maps.summaries, self._clock(), whole=whole)
+        asked = named or {}
         found = {
-            view.name: tried(
-                self._observe, view, asked.get(view.name, frozenset()), whole=whole or view.name in due
-            )
+            view.name: tried(self._observe, view, asked.get(view.name, frozenset()), whole=view.name in due)
             for view in views
         }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
@@ -113,8 +111,11 @@ class Watch:
         seen = {each.bucket: each for each in every}
         as_of = summary.header.version
         # Of the look that this one goes on from, whatever other threads remember meanwhile.
-        whole_at = None if compared is None or last is None else last.whole_at
-        looked = self._look(view, snapshot, as_of, view_inputs, seen, now, whole_at=whole_at, beyond=beyond)
+        whole_at = now if compared is None or last is None else last.whole_at
+        among = None if compared is None else seen.keys()
+        looked = self._look(
+            view, snapshot, as_of, view_inputs, seen, now, whole_at, among=among, beyond=beyond
+        )
         snapshot = health.looked(looked)
         self._round_maps.put(snapshot)
         if view.freezes:
@@ -154,24 +155,22 @@ class Watch:
         view_inputs: ViewInputs,
         seen: Mapping[int, BucketInputs],
         now: int,
+        whole_at: int,
         *,
-        whole_at: int | None,
+        among: Collection[int] | None,
         beyond: str | None,
     ) -> Snapshot:
         found = consistency.differing(
             snapshot, seen.values(), as_of, freezes=view.freezes, rewritten=view_inputs.rewritten
         )
         recorded = self._maps.recorded(view.name, consistency.needs_recorded(snapshot, found))
-        among = None if whole_at is None else seen.keys()
         look = consistency.look(
-            snapshot, as_of, view_inputs, found, recorded, now, among=among, beyond=beyond
+            snapshot, as_of, view_inputs, found, recorded, now, whole_at=whole_at, among=among, beyond=beyond
         )
         looked = self._maps.look(view.declaration, snapshot, look)
         # Not before it is written: what was found and not said would be lost.
         still_open = remembered.still_open(snapshot, seen.values())
-        self._maps.remember(
-            Remembered(view_inputs.trace, snapshot, still_open, now if whole_at is None else whole_at)
-        )
+        self._maps.remember(Remembered(view_inputs.trace, snapshot, still_open, whole_at))
         return looked
 
     def _with_recorded(

@@ -274,6 +274,8 @@ class Look:
     closed: int | None = None
     # Of several tables, the one whose end that is: W waits for it.
     ends_first: str | None = None
+    # When all buckets were compared last, in this look or in those that it goes on from.
+    whole_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,7 @@ class LookRecord:
     first_vacant: int | None = None
     oldest_waiting: OldestWaiting | None = None
     ends_first: str | None = None
+    whole_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,10 +112,16 @@ class Joined(Sequence[T]):
         self._columns[-1].append(value)
 
     def some(self, places: Iterable[int]) -> list[T]:
-        """The values at some places; what `[]` gives for each takes several times as long."""
-        columns, firsts = self._columns, self._firsts
-        found = ((bisect_right(firsts, at) - 1, at) for at in places)
-        return [columns[which][at - firsts[which]] for which, at in found]
+        """The values at some places, of which those that follow each other are mostly in one column."""
+        found: list[T] = []
+        column, first, stop = self._columns[0], 0, 0
+        for at in places:
+            if not first <= at < stop:
+                which = bisect_right(self._firsts, at) - 1
+                column, first = self._columns[which], self._firsts[which]
+                stop = first + len(column)
+            found.append(column[at - first])
+        return found
 
     def columns(self) -> Iterator[Any]:
         return (column for column in self._columns if len(column))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -36,6 +38,8 @@ from mv_assets_tests.benchmarks.cases import (
     growth,
     load,
     start,
+    streamed,
+    views,
 )
 from mv_assets_tests.benchmarks.figure import Benchmark, Figure
 
@@ -57,6 +61,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "B15": b15_windows.run,
     "B16": b16_folders.run,
     "start": start.run,
+    "views": views.run,
+    "streamed": streamed.run,
     "load": load.run,
     "growth": growth.run,
 }
@@ -75,18 +81,20 @@ def main(names: Sequence[str]) -> int:
         return 2
     figures, failures, on = list[Figure](), list[str](), machine.describe()
     seconds: dict[str, int] = {}
-    for name in names or [name for name in BENCHMARKS if name not in _BY_NAME]:
-        console.print(f"{name} ...")
-        begin = time.monotonic()
-        try:
-            for figure in BENCHMARKS[name]():
-                # A long one that fails in the end has said what it found.
-                console.print(f"  {figure.what}: {figure.value:g}{figure.unit}", highlight=False)
-                figures.append(figure)
-        except Exception:  # noqa: BLE001 - the others are measured all the same
-            failures.append(f"{name} failed: {traceback.format_exc()}")
-        seconds[name] = round(time.monotonic() - begin)
-        console.print(f"  {seconds[name]} s", highlight=False)
+    with tempfile.TemporaryDirectory() as lakes:
+        os.environ[b4_look.KEPT] = lakes
+        for name in names or [name for name in BENCHMARKS if name not in _BY_NAME]:
+            console.print(f"{name} ...")
+            begin = time.monotonic()
+            try:
+                for figure in BENCHMARKS[name]():
+                    # A long one that fails in the end has said what it found.
+                    console.print(f"  {figure.what}: {figure.value:g}{figure.unit}", highlight=False)
+                    figures.append(figure)
+            except Exception:  # noqa: BLE001 - the others are measured all the same
+                failures.append(f"{name} failed: {traceback.format_exc()}")
+            seconds[name] = round(time.monotonic() - begin)
+            console.print(f"  {seconds[name]} s", highlight=False)
     on["load at the end"] = machine.load()
     console.print(table(figures))
     for failure in failures:

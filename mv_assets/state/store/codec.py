@@ -217,6 +217,7 @@ def look(record: Record, prefix: str = "") -> LookRecord:
         vacant,
         None if oldest_waiting is None else OldestWaiting(oldest_waiting, record[f"{prefix}unserved_since"]),
         record[f"{prefix}ends_first"],
+        record[f"{prefix}whole_at"],
     )
 
 
@@ -236,6 +237,7 @@ def look_columns(value: LookRecord) -> dict[str, Any]:
         "unserved": None if value.oldest_waiting is None else value.oldest_waiting.bucket,
         "unserved_since": None if value.oldest_waiting is None else value.oldest_waiting.since,
         "ends_first": value.ends_first,
+        "whole_at": value.whole_at,
     }
 
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from mv_assets.state.errors import SchemaTooNew
 
-VERSION = 10
+VERSION = 11
 
 _metadata = MetaData()
 
@@ -144,6 +144,7 @@ look = Table(
     Column("unserved", BigInteger),
     Column("unserved_since", BigInteger),
     Column("ends_first", String),
+    Column("whole_at", BigInteger),
 )
 
 # What has happened to a view since it was first counted: it only grows, whatever gc forgets.
@@ -276,6 +277,12 @@ def _marks(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE mv_publication ADD COLUMN mark VARCHAR"))
 
 
+def _whole_looks(connection: Connection) -> None:
+    """Looks tell when all buckets were compared last; of those of before nobody knows, so that it is due."""
+    if _lacks(connection, look, "whole_at"):
+        connection.execute(text("ALTER TABLE mv_look ADD COLUMN whole_at BIGINT"))
+
+
 def _lacks(connection: Connection, table: Table, column: str) -> bool:
     """Whether a table has no such column; one that an earlier step made anew has all."""
     return column not in {found["name"] for found in inspect(connection).get_columns(table.name)}
@@ -292,6 +299,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: _publications,
     9: _counters,
     10: _marks,
+    11: _whole_looks,
 }
 
 # Any constant will do: it keeps two first users of a PostgreSQL database from creating the tables at once.

@@ -1,27 +1,27 @@
 """The files of a table's last listed version: kept in this process, and in the state database for others.
 
-A cache that can be thrown away. It is used only if the commit it was made at is still that commit.
+A cache that can be thrown away. It is used only if the commit it was made at is still that commit, and for so
+long after the list was read as a whole: were a file lost from it, no commit would bring it back.
 """
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 from typing import NamedTuple
 
 from mv_assets.tables.delta.codec import decoded, encoded
 from mv_assets.tables.delta.columns import DeltaColumns, columns_of
 from mv_assets.tables.delta.files import FileList
 from mv_assets.tables.inventory import Inventory
+from mv_assets.tables.recent import Recent, is_due
 
 # Goes up when lists of an earlier mv_assets are not to be used.
 _FORMAT = 1
 # A list is saved when its changes since the last time are this part of it, or came in this many commits:
 # what a process that starts has to read of the log, against what is written.
 _PART_CHANGED, _COMMITS = 8, 48
-_TABLES = 64
+_NEVER = 0
 
 
 class Head(NamedTuple):
@@ -60,13 +60,15 @@ class Head(NamedTuple):
 class _Kept(NamedTuple):
     head: Head
     files: FileList
+    # When the files were read by nothing that was remembered.
+    whole_at: int
     # The version that the database has, and how many files changed since.
     saved: int
     changes: int
 
 
-KEPT: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
-_LOCK = Lock()
+# So many tables at most.
+KEPT: Recent[_Kept] = Recent(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +100,33 @@ class Memory:
         content = self.inventory.recall("files")
         found = None if content is None else decoded(content, _version_of(head))
         if found is not None:
-            self._keep(_Kept(head, found, head.version, 0))
+            whole_at = _time_of(self.inventory.recall("whole_at"))
+            KEPT.put(self._key, _Kept(head, found, whole_at, head.version, 0), 1)
         return found
 
-    def keep(self, head: Head, files: FileList, changes: int | None = None) -> None:
+    def is_due(self, now: int) -> bool:
+        """Whether the files are to be read as a whole again."""
+        kept = KEPT.get(self._key)
+        return kept is None or is_due(kept.whole_at, now)
+
+    def keep(self, head: Head, files: FileList, now: int, changes: int | None = None) -> None:
         """Remember a version, by how many files it differs from the last; None: it was read as a whole."""
         last = KEPT.get(self._key)
+        whole_at = now if changes is None else _NEVER if last is None else last.whole_at
         due = last is None or changes is None
         if last is not None and changes is not None:
             changes += last.changes
             due = head.version - last.saved >= _COMMITS or changes * _PART_CHANGED >= len(files)
         if due:
-            self.inventory.remember({"head": head.to_bytes(), "files": encoded(files, _version_of(head))})
+            content = {"head": head.to_bytes(), "files": encoded(files, _version_of(head))}
+            self.inventory.remember(content | {"whole_at": str(whole_at).encode()})
         saved = head.version if due or last is None else last.saved
-        self._keep(_Kept(head, files, saved, 0 if due else changes or 0))
+        KEPT.put(self._key, _Kept(head, files, whole_at, saved, 0 if due else changes or 0), 1)
 
-    def _keep(self, kept: _Kept) -> None:
-        with _LOCK:
-            KEPT[self._key] = kept
-            KEPT.move_to_end(self._key)
-            if len(KEPT) > _TABLES:
-                KEPT.popitem(last=False)
+
+def _time_of(content: bytes | None) -> int:
+    """A time as it was saved; that of nothing if it was not, or is damaged."""
+    return int(content) if content is not None and content.isdigit() else _NEVER
 
 
 def _version_of(head: Head) -> str:

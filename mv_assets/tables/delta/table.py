@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -267,24 +267,27 @@ class DeltaTableVersion:
 
     def _files(self) -> tuple[FileList, frozenset[str] | None]:
         """The files, and which are gone since they were last listed; None if that is not known."""
-        memory = self.table.memory
+        memory, commits, now = self.table.memory, self.commits, self.table.clock()
         before = None if self.last is None else memory.files(self.last)
+        known = before if before is None or commits is None else self._followed(before, commits)
+        if known is None or commits is None or memory.is_due(now):
+            files = self._whole()
+            # What was rewritten before the checkpoint is known from then only.
+            files.rewrites = (known.rewrites if known is not None else {}) | files.rewrites
+            memory.keep(self.head, files, now)
+            return files, None
+        removed = {name_of(path) for commit in commits for path, _ in commit.removes}
+        added = {name_of(path) for commit in commits for path, _ in commit.adds}
+        if commits:
+            memory.keep(self.head, known, now, len(removed | added))
+        return known, frozenset(removed - added)
+
+    def _followed(self, before: FileList, commits: Sequence[Commit]) -> FileList | None:
+        """What is remembered and the commits since make of the files; None if they contradict each other."""
         try:
-            if before is None or self.commits is None:
-                files = self._whole()
-                # What was rewritten before the checkpoint is known from then only.
-                files.rewrites = (before.rewrites if before is not None else {}) | files.rewrites
-                memory.keep(self.head, files)
-                return files, None
-            if not self.commits:
-                return before, frozenset()
-            files = advanced(before, self.commits, self.table.description(self.head))
-        except Twice as twice:
-            raise TableRefused(self.table.name, f"lists {twice} twice", "rewrite that file's rows") from twice
-        removed = {name_of(path) for commit in self.commits for path, _ in commit.removes}
-        added = {name_of(path) for commit in self.commits for path, _ in commit.adds}
-        memory.keep(self.head, files, len(removed | added))
-        return files, frozenset(removed - added)
+            return advanced(before, commits, self.table.description(self.head)) if commits else before
+        except Twice:
+            return None
 
     def _whole(self) -> FileList:
         """The files by the last checkpoint and all commits after it."""
@@ -292,7 +295,7 @@ class DeltaTableVersion:
         log = self.table.log(head)
         checkpoint = log.checkpoint(head.version)
         first = 0 if checkpoint is None else checkpoint.version + 1
-        files = FileList.of(() if checkpoint is None else log.active(checkpoint), description)
+        active = () if checkpoint is None else log.active(checkpoint)
         commits = []
         for version in range(first, head.version + 1):
             commit = log.commit(version)
@@ -301,7 +304,11 @@ class DeltaTableVersion:
             commits.append(commit)
         if commits and commits[-1].digest != head.commit:
             raise ValueError("it was replaced while it was read")
-        return advanced(files, commits, description)
+        try:
+            return advanced(FileList.of(active, description), commits, description)
+        except Twice as twice:
+            what, instead = f"lists {twice} twice", "rewrite that file's rows"
+            raise TableRefused(self.table.name, what, instead) from twice
 
     def _read(self, listing: Listing, files: FileList, gone: frozenset[str] | None, on_read: OnRead) -> None:
         """Enter the files whose ranges only their footers tell."""
@@ -319,7 +326,7 @@ class DeltaTableVersion:
         known = [file for file in unread if file.name not in listing.broken]
         if known:
             learned = files.learned(known, listing)
-            table.memory.keep(self.head, learned, len(known))
+            table.memory.keep(self.head, learned, listing.at, len(known))
             if not learned.unread:
                 listing.history = learned.history
 

@@ -9,21 +9,20 @@ from pathlib import Path
 
 from mv_assets.config import DeclaredProject, MaterializedView
 from mv_assets.config.file import Draft
-from mv_assets.observe.observation import Observation
-from mv_assets.plan import planner
 from mv_assets.state.store import Store
 from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import prepare
 from mv_assets_tests.benchmarks.cases import b4_look
-from mv_assets_tests.benchmarks.figure import Figure, ratio
+from mv_assets_tests.benchmarks.cases.b10_alone import looked
+from mv_assets_tests.benchmarks.figure import Figure, Step, interleaved, ratio
 from mv_assets_tests.benchmarks.large_tables import LargeDelta, LargeIceberg, LargeTable
 from mv_assets_tests.benchmarks.own_process import alone, peak_mb
 from mv_assets_tests.benchmarks.tpch import folder
 
 SMALL, LARGE = 1_000, 1_000_000
-# Buckets of the view, whatever the number of files.
-HOURS = 1_000
-_ROUNDS = 7
+# Files of an hour, however many there are: a bucket that is computed again has as many.
+A_BUCKET = 1_000
+_WARM_UP, _ROUNDS = 1, 7
 _KINDS: dict[str, Callable[[Path, int, int], LargeTable]] = {"Delta": LargeDelta, "Iceberg": LargeIceberg}
 
 
@@ -34,26 +33,30 @@ def run() -> Iterator[Figure]:
 
 def looks(kind: str, large: int) -> list[Figure]:
     """Looks in turns, each after a commit of one file, by CPU time, as machines are busy."""
-    samples: dict[str, list[float]] = {"small": [], "large": [], "library": []}
     with folder() as place:
         sizes = {"small": SMALL, "large": large}
-        tables = {name: _KINDS[kind](place / name, size, HOURS) for name, size in sizes.items()}
+        tables = {name: _KINDS[kind](place / name, size, size // A_BUCKET) for name, size in sizes.items()}
         lakes = {name: opened(table, place / f"{name}.db") for name, table in tables.items()}
-        for lake in lakes.values():
-            b4_look.fill(lake)
         library = tables["large"].reader()
-        for _ in range(_ROUNDS):
-            for name, lake in lakes.items():
-                tables[name].commit()
-                samples[name].append(_cpu(partial(_looked, lake)))
-            samples["library"].append(_cpu(library))
-            for lake in lakes.values():
-                b4_look.fill(lake)
+
+        def look(name: str) -> Callable[[], object]:
+            b4_look.fill(lakes[name])
+            tables[name].commit()
+            return partial(looked, lakes[name])
+
+        def read() -> Callable[[], object]:
+            library()
+            tables["large"].commit()
+            return library
+
+        steps: dict[str, Step] = {name: partial(look, name) for name in lakes}
+        steps["library"] = read
+        interleaved(_WARM_UP, steps)
+        samples = interleaved(_ROUNDS, steps, time.process_time)
         for lake in lakes.values():
             lake.store.close()
-    what = (
-        f"{kind}: look that finds one commit and its late file, and plan, {large:,} files, {HOURS:,} buckets"
-    )
+    size = f"{large:,} files, {large // A_BUCKET:,} buckets, CPU time"
+    what = f"{kind}: look that finds one commit and its late file, and plan, {size}"
     return [
         ratio("B11", f"{what} / the library reading that commit", samples, "large", "library", 3.0),
         ratio("B11", f"{what} / the same at {SMALL:,} files", samples, "large", "small", 2.0),
@@ -68,15 +71,3 @@ def opened(table: LargeTable, state: Path) -> b4_look.Lake:
     catalog = prepare(Draft("B11", DeclaredProject(tables=(declared,), views=(view,))), schemas=False)
     store = Store(f"sqlite:///{state}")
     return b4_look.Lake(table.place, store, catalog, open_table(declared, store.database, b4_look.now))
-
-
-def _looked(lake: b4_look.Lake) -> None:
-    observed = lake.round()
-    assert isinstance(observed, Observation)
-    assert [len(work.buckets) for work in planner.plan(observed).work] == [1]
-
-
-def _cpu(step: Callable[[], object]) -> float:
-    begin = time.process_time()
-    step()
-    return time.process_time() - begin

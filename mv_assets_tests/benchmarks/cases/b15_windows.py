@@ -16,7 +16,7 @@ from mv_assets_tests.benchmarks.figure import Figure, interleaved, ratio
 from mv_assets_tests.benchmarks.line_items import SF, line_items
 from mv_assets_tests.benchmarks.tpch import Shop, folder, measured, shop, warm
 
-_WARM_UP, _ROUNDS = 1, 3
+_WARM_UP, _ROUNDS = 1, 5
 _FIRST, _BUCKETS, _BEFORE = date(1998, 1, 7), 64, 6
 _SQL = """
 WITH sold AS (

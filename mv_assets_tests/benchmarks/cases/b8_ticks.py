@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mv_assets.config import Draft, StateDatabase, WarehouseFolder
 from mv_assets.defs import Deployment, definitions_of
@@ -44,6 +42,10 @@ class Ticks:
         self.events = found.asset_events
         return len(found.run_requests or ())
 
+    def ask(self, runs: int) -> None:
+        """A tick that asks for so many runs."""
+        assert self.tick() == runs
+
     def tell_all(self) -> None:
         """Tell Dagster what the last tick said, and have it believe that it was told of the whole map.
 
@@ -51,8 +53,9 @@ class Ticks:
         """
         for event in self.events:
             self.instance.report_runless_asset_event(event)
-        memory, version = Memory.of(self.cursor), self.lake.store.summary("v").header.version
-        memory.reported["v"] = end_of(version)
+        memory = Memory.of(self.cursor)
+        for name, known in self.lake.store.summaries(self.lake.catalog.views).items():
+            memory.reported[name] = end_of(known.header.version)
         self.cursor = memory.model_dump_json(by_alias=True)
 
 
@@ -62,9 +65,9 @@ def run(files: int = 100_000, name: str = "B8") -> Sequence[Figure]:
 
 
 @contextmanager
-def ticking(files: int) -> Iterator[Ticks]:
+def ticking(files: int, names: Sequence[str] = ("v",)) -> Iterator[Ticks]:
     """The ticks of a lake's sensor."""
-    with b4_look.lake_of(files) as lake, dg.instance_for_test() as instance:
+    with b4_look.lake_of(files, names) as lake, dg.instance_for_test() as instance:
         project = lake.catalog.project.model_copy(
             update={
                 "state": StateDatabase(url=f"sqlite:///{lake.root.parent}/state.db"),
@@ -81,8 +84,7 @@ def _figures(name: str, files: int, ticks: Ticks) -> Iterator[Figure]:
     ticks.tell_all()
     ticks.tick()
     yield _timed(name, f"tick that finds nothing, {size}", ticks, 0)
-    times = pa.array([1_262_304_000_000_000], pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table({"at": times}), ticks.lake.root / "late.parquet")
+    b4_look.late(ticks.lake.root)
     yield _timed(name, f"tick that finds one late file, {size}", ticks, 1)
 
 

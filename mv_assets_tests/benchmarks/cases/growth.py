@@ -10,12 +10,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from sqlalchemy import text
 
 from mv_assets.config import ParquetTable
@@ -77,7 +74,7 @@ def looks(files: int, buckets: int) -> list[Figure]:
         assert isinstance(lake.round(), Unchanged)
         marking, planning = [], []
         for hour in range(_ROUNDS):
-            _late(lake.root, hour)
+            b4_look.late(lake.root, hour)
             marking.append(_ms(lake.round))
             observed = lake.round()
             planning.append(_ms(partial(planner.plan, observed)))
@@ -161,11 +158,6 @@ def commits(kind: str) -> list[Figure]:
         for view in views.values():
             view.close()
     return [_figure(what, [1_000 * each for each in taken]) for what, taken in samples.items()]
-
-
-def _late(root: Path, hour: int) -> None:
-    at = datetime(2010, 1, 1, hour, tzinfo=UTC)
-    pq.write_table(pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))}), root / f"late-{hour}.parquet")
 
 
 def _ms(step: Callable[[], object]) -> float:

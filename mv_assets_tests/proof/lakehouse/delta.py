@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, WriterProperties, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from mv_assets.tables.delta.remembered import KEPT
 from mv_assets_tests.proof.lakehouse.rows import GROUP, SCHEMA, Arrivals, Row, happen, some
+from mv_assets_tests.support import process_memory
 from mv_assets_tests.unit.tables.delta import log
 from mv_assets_tests.unit.tables.delta.library import deleted_by_library
 
@@ -68,7 +68,7 @@ class DeltaHistory:
         happen(self.random, self.story, self.steps)
 
     def forget(self) -> None:
-        KEPT.clear()
+        process_memory.forget()
 
     def rows(self) -> pa.Table:
         found = []

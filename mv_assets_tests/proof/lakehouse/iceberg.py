@@ -15,8 +15,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.types import LongType
 
-from mv_assets.tables.iceberg import blocks, positions, rewrites
 from mv_assets_tests.proof.lakehouse.rows import GROUP, SCHEMA, Arrivals, Row, happen, some
+from mv_assets_tests.support import process_memory
 from mv_assets_tests.support.lake import EPOCH
 from mv_assets_tests.unit.tables.iceberg import log
 
@@ -73,8 +73,7 @@ class IcebergHistory:
         happen(self.random, self.story, self.steps)
 
     def forget(self) -> None:
-        for recent in (blocks._recent, rewrites._recent, positions._recent):
-            recent.clear()
+        process_memory.forget()
 
     def rows(self) -> pa.Table:
         ids = {part.name: part.field_id for part in self.table.schema().fields}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from mv_assets.observe import rewrites
 from mv_assets.spark.read import files
 from mv_assets.spark.read.deletes import is_kept
 from mv_assets.tables import lakehouse
-from mv_assets.tables.delta import DeltaFiles
+from mv_assets.tables.delta import DeltaFiles, changes, table
+from mv_assets.tables.delta.description import Description, name_of
+from mv_assets.tables.delta.files import FileList
 from mv_assets.tables.delta.log import Commit, Log
 from mv_assets.tables.iceberg import IcebergFiles, blocks
 from mv_assets.tables.iceberg import rewrites as iceberg_rewrites
@@ -26,8 +28,8 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
 def vectors_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    for table in (DeltaFiles, IcebergFiles):
-        patch.setattr(table, "deleted", lambda *_: pa.array([], pa.int64()))
+    for kind in (DeltaFiles, IcebergFiles):
+        patch.setattr(kind, "deleted", lambda *_: pa.array([], pa.int64()))
 
 
 def vectors_are_not_in_the_crc(patch: pytest.MonkeyPatch) -> None:
@@ -85,6 +87,19 @@ def the_log_is_remembered_by_number(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "commit", commit)
 
 
+def a_commit_loses_a_file(patch: pytest.MonkeyPatch) -> None:
+    """Of those that were listed before it, one that it does not name."""
+    real = changes.advanced
+
+    def advanced(files: FileList, commits: Sequence[Commit], description: Description) -> FileList:
+        found = real(files, commits, description)
+        touched = {name_of(path) for each in commits for path, _ in each.removes | each.adds.keys()}
+        kept = [name for part in files.parts for name in part.names if name not in touched]
+        return found.without(found.places(set(kept[:1])))
+
+    patch.setattr(table, "advanced", advanced)
+
+
 def changed_files_are_followed(patch: pytest.MonkeyPatch) -> None:
     """A bucket follows a rewrite of files that are not those it was computed from."""
     patch.setattr(rewrites, "_among", lambda some, files: some.keys() <= files.keys())
@@ -112,6 +127,7 @@ MUTANTS: dict[str, tuple[Mutant, tuple[str, ...]]] = {
     "equality deletes hit newer rows": (equality_deletes_hit_newer_rows, ICEBERG),
     "a stale list of manifests": (manifests_are_remembered_by_table, ICEBERG),
     "a stale log": (the_log_is_remembered_by_number, DELTA[:1]),
+    "a file that is lost by a commit": (a_commit_loses_a_file, DELTA),
     "files that were rewritten after they changed are followed": (
         changed_files_are_followed,
         DELTA + ICEBERG,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,10 +18,6 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from mv_assets.observe.remembered import REMEMBERED
-from mv_assets.tables.delta import remembered
-from mv_assets.tables.iceberg import blocks, positions, rewrites
-from mv_assets.tables.parquet.kept import KEPT
 from mv_assets_tests.proof.matrix.stores import STORE
 from mv_assets_tests.support.published_lake import PublishedLake
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
@@ -30,25 +25,7 @@ from mv_assets_tests.unit.tables.delta import log as delta_log
 from mv_assets_tests.unit.tables.delta.library import deleted_by_library
 from mv_assets_tests.unit.tables.iceberg import log as iceberg_log
 
-_RECENT: tuple[Any, ...] = (REMEMBERED, KEPT, rewrites._recent, blocks._recent, positions._recent)
 _SCHEMA = pa.schema({"at": pa.timestamp("us", "UTC"), "x": pa.int64()})
-
-
-@contextmanager
-def process_of_its_own() -> Iterator[None]:
-    """What a process remembers of earlier looks is not another's, nor that of one after it."""
-    kept = [(each, each._kept, each._weight) for each in _RECENT]
-    delta = dict(remembered.KEPT)
-    for each in _RECENT:
-        each._kept, each._weight = OrderedDict(), 0
-    remembered.KEPT.clear()
-    try:
-        yield
-    finally:
-        for each, values, weight in kept:
-            each._kept, each._weight = values, weight
-        remembered.KEPT.clear()
-        remembered.KEPT.update(delta)
 
 
 @dataclass

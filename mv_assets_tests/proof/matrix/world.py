@@ -21,9 +21,10 @@ from mv_assets.state.model import Event, GenerationState, Operation, State
 from mv_assets.state.shared_clock import SharedClock
 from mv_assets.state.store import Store, schema
 from mv_assets_tests.proof.matrix.code import paid
-from mv_assets_tests.proof.matrix.lakes import LAKES, process_of_its_own
+from mv_assets_tests.proof.matrix.lakes import LAKES
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.process_memory import process_of_its_own
 from mv_assets_tests.support.published_lake import PublishedLake, Rows, rows_of
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
 from mv_assets_tests.unit.state.faults import Dump, dump

@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from mv_assets.config import MaterializedView
 from mv_assets.observe.inputs import BucketInputs, ViewInputs
-from mv_assets.observe.maps import LISTED
-from mv_assets.observe.observation import Observation, Unchanged
+from mv_assets.observe.observation import Observation, Observed, Unchanged
 from mv_assets.observe.remembered import REMEMBERED
 from mv_assets.plan import planner
 from mv_assets.state.model import Attempt, Inputs, Mark, Planned
-from mv_assets.state.store import Store
-from mv_assets.tables.parquet.kept import KEPT
-from mv_assets_tests.support.lake import Lake, observation_of, through, view
+from mv_assets.state.store import Store, schema
+from mv_assets.tables.errors import TableUnreadable
+from mv_assets_tests.proof.simulation.mutants import MUTANTS
+from mv_assets_tests.support import process_memory
+from mv_assets_tests.support.lake import Lake, observation_of, operations_of, through, view
 from mv_assets_tests.support.memory_table import DAY
+from mv_assets_tests.support.process_memory import process_of_its_own
 
 DAYS = 12
 ROLLING = "SELECT date_trunc('day', at) AS day, count(*) AS n FROM events GROUP BY ALL"
@@ -54,12 +57,6 @@ KINDS: dict[str, list[MaterializedView]] = {
     ],
     "its data begins it": [view(start="earliest")],
 }
-
-
-def nothing_remembered() -> None:
-    REMEMBERED.clear()
-    KEPT.clear()
-    LISTED.clear()
 
 
 @pytest.fixture
@@ -117,7 +114,7 @@ class Happenings:
 
     def _dimension(self) -> None:
         if self.lake.dimensions:
-            self.lake.write("z.parquet", [], self.chance.randrange(9), self.lake.dimensions[0])
+            self.lake.write("z.parquet", through(0), self.chance.randrange(9), self.lake.dimensions[0])
 
     def _other(self) -> None:
         name, times = f"other-{self.chance.randrange(3)}.parquet", through(self.chance.randrange(DAYS))
@@ -125,12 +122,8 @@ class Happenings:
 
     def _elsewhere(self, step: Callable[[], object] | None = None) -> None:
         """Another process has looked and computed: nothing of that is remembered here."""
-        mine, walked, listed = (each._kept.copy() for each in (REMEMBERED, KEPT, LISTED))
-        nothing_remembered()
-        (step or self.lake.refresh)()
-        REMEMBERED._kept.update(mine)
-        KEPT._kept.update(walked)
-        LISTED._kept.update(listed)
+        with process_of_its_own():
+            (step or self.lake.refresh)()
 
     def _damaged(self) -> None:
         """And mended a look later: while a file is broken nothing is remembered."""
@@ -200,7 +193,7 @@ def test_nothing_is_left_to_find(
     further = ["others"] if kind == "days of a zone" else []
     lake = Lake(tmp_path / "lake", store, KINDS[kind], dimensions=dimensions, further=further)
     if dimensions:
-        lake.write("z.parquet", [], 1, "z")
+        lake.write("z.parquet", through(0), 1, "z")
     lake.days(*range(DAYS - 2))
     lake.refresh()
     happenings = Happenings(lake, chance)
@@ -234,7 +227,28 @@ def test_nothing_is_left_to_find(
     assert compared
 
 
-def test_what_is_settled_is_compared_in_time_even_if_nothing_changes(tmp_path: Path, store: Store) -> None:
+def unreadable(lake: Lake) -> None:
+    """For as long as the look that is due takes."""
+    table, away = lake.folder / "events", lake.folder / "away"
+    table.rename(away)
+    with pytest.raises(TableUnreadable):
+        lake.look()
+    away.rename(table)
+
+
+# What may happen when a whole look is due.
+MEANWHILE: dict[str, Callable[[Lake], object]] = {
+    "nothing": lambda _: None,
+    "its table can't be read": unreadable,
+    "the process ends, and another goes on": lambda _: process_memory.forget(),
+    "the process has looked at too many other views": lambda _: REMEMBERED.clear(),
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_what_is_settled_is_compared_in_time_even_if_nothing_changes(
+    tmp_path: Path, store: Store, meanwhile: str
+) -> None:
     """Were it remembered wrongly, it would else be so until something happens to its table."""
     lake = Lake(tmp_path / "lake", store)
     lake.days(*range(4))
@@ -242,11 +256,97 @@ def test_what_is_settled_is_compared_in_time_even_if_nothing_changes(tmp_path: P
     lake.days(1)
     lake.converge()
     assert isinstance(lake.look(), Unchanged)
-    lake.clock.now += 3_600_000
-    again = lake.look()
-    assert isinstance(again, Observation)
-    assert len(again.buckets) == 4
+    for _ in range(2):
+        lake.clock.now += 3_600_000
+        MEANWHILE[meanwhile](lake)
+        again = lake.look()
+        assert isinstance(again, Observation)
+        assert len(again.buckets) == 4
+        assert isinstance(lake.look(), Unchanged)
+
+
+def test_what_a_process_remembers_is_checked_in_time_though_others_compare_all(
+    tmp_path: Path, store: Store
+) -> None:
+    lake = Lake(tmp_path / "lake", store)
+    lake.days(*range(4))
+    lake.converge()
+    for passed in (3_000_000, 600_000):
+        lake.clock.now += passed
+        with process_of_its_own():
+            assert isinstance(lake.look(whole=True), Observation)
+        found = lake.look()
+    assert isinstance(found, Observation)
+    assert len(found.buckets) == 4
+
+
+def test_a_look_of_which_nobody_knows_when_all_was_compared_is_followed_by_a_whole_one(
+    tmp_path: Path, store: Store
+) -> None:
+    """As those of an earlier mv_assets are."""
+    lake = Lake(tmp_path / "lake", store)
+    lake.days(*range(4))
+    lake.converge()
+    with store.database.write() as connection:
+        connection.execute(update(schema.look).values(whole_at=None))
+    assert isinstance(lake.look(), Observation)
     assert isinstance(lake.look(), Unchanged)
+
+
+def late(lake: Lake) -> None:
+    lake.write("late.parquet", through(1))
+
+
+def waits(lake: Lake) -> None:
+    """A bucket is marked, seen to be, and not computed."""
+    late(lake)
+    lake.look()
+    lake.look()
+
+
+# Mistakes of looks that remember, and what shows each: the kind of view, and what happens to it.
+MISTAKES: dict[str, tuple[str, Callable[[Lake], object]]] = {
+    "remembered, whatever files changed": ("a day", late),
+    "remembered, whatever dimensions changed": (
+        "a dimension",
+        lambda lake: lake.write("z.parquet", through(0), 2, "z"),
+    ),
+    "remembered, whatever others wrote": (
+        "a day",
+        lambda lake: lake.manager.force(lake.catalog.view("v").declaration, [DAY], "by hand"),
+    ),
+    "remembered, what waits": ("a day", waits),
+    "remembered, without windows": ("windows", late),
+}
+
+
+def test_each_mistake_of_looks_that_remember_is_among_these() -> None:
+    assert MISTAKES.keys() == {name for name in MUTANTS if name.startswith("remembered")}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_lasts_until_the_next_whole_look(
+    tmp_path: Path, store: Store, mistake: str, meanwhile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, happens = MISTAKES[mistake]
+    lake = Lake(tmp_path / "lake", store, KINDS[kind], dimensions=["z"] if kind == "a dimension" else [])
+    if lake.dimensions:
+        lake.write("z.parquet", through(0), 1, "z")
+    lake.days(*range(4))
+    lake.converge()
+    MUTANTS[mistake](monkeypatch)
+    happens(lake)
+    # Files come to rest.
+    lake.clock.now += 60_000
+    assert planned(lake.look()) != planned(lake.dry()) != []
+    lake.clock.now += 3_600_000
+    MEANWHILE[meanwhile](lake)
+    assert planned(lake.look()) == planned(lake.dry()) != []
+
+
+def planned(observed: Observed) -> list[tuple[str, list[int]]]:
+    return operations_of(planner.plan(observed))
 
 
 @pytest.mark.parametrize("ahead", [0, 1])

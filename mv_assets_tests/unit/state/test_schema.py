@@ -125,6 +125,21 @@ def test_a_map_of_version_5_is_kept_and_knows_of_no_table_that_ends_first(
     assert used.watermark == 4
 
 
+def test_a_map_of_version_10_is_kept_and_knows_of_no_whole_look(used: Deployment, state_url: str) -> None:
+    before, stored = used.map(), dump(state_url)
+    with used.store.database.write() as connection:
+        connection.execute(text("ALTER TABLE mv_look DROP COLUMN whole_at"))
+        connection.execute(text("UPDATE mv_schema SET version = 10"))
+    used.store.close()
+    Store(state_url).close()
+    assert (dump(state_url), used.map()) == (stored, before)
+    assert before.look is not None
+    assert before.look.whole_at is None
+    with used.store.write(used.name) as tx:
+        tx.put_look(replace(before.look, whole_at=5))
+    assert used.map().look == replace(before.look, whole_at=5)
+
+
 def test_migrations_run_one_after_the_other(used: Deployment, state_url: str) -> None:
     def use_note(connection: Connection) -> None:
         connection.execute(text("UPDATE mv_partition SET note = 'some'"))

@@ -155,7 +155,7 @@ class Looks:
         listing = self._table.current().listing()
         same(self._table, listing, root)
         self.told.check(listing)
-        self._old.append((dict(KEPT), self._rows()))
+        self._old.append((KEPT._kept.copy(), self._rows()))
 
     def kept(self) -> None:
         """Nothing happens to it."""
@@ -173,7 +173,7 @@ class Looks:
             KEPT.clear()
             self._put(rows)
             if self._chance.random() < 0.5:
-                KEPT.update(kept)
+                KEPT._kept.update(kept)
 
     def _rows(self) -> list[Row]:
         with self._database.read() as connection:

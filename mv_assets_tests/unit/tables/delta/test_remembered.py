@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from mv_assets.tables.delta.remembered import KEPT
 from mv_assets.tables.inventory import Inventory
 from mv_assets.tables.listing import Listing
 from mv_assets.tables.times import TimeColumn
+from mv_assets_tests.proof.lakehouse.mutants import MUTANTS
 from mv_assets_tests.unit.tables.delta import log
 from mv_assets_tests.unit.tables.delta.library import same
-from mv_assets_tests.unit.tables.delta.rows import DAY, Make, ranges, rows
+from mv_assets_tests.unit.tables.delta.rows import DAY, NOW, Make, ranges, rows
 
 FILES = 40
 
@@ -191,6 +193,71 @@ def test_a_broken_file_is_asked_again_and_known_ones_are_not(root: Path, table: 
     (root / "f.parquet").unlink()
     pq.write_table(rows(2), root / "g.parquet")
     assert ranges(table().current().listing()) == [(DAY, DAY), (2 * DAY, 2 * DAY)]
+
+
+LATER = NOW + 3_600_000
+
+
+def lost(many: Path, table: Make, *, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake: once a commit was followed, a file that it does not name is no longer listed."""
+    table().current().listing()
+    if whole:
+        # So many files change that the list is saved as well.
+        log.commit(many, *(log.add(f"n{at}.parquet", day(at), {"p": "x"}) for at in range(FILES)))
+    else:
+        log.commit(many, log.add("n0.parquet", day(0), {"p": "x"}))
+    with monkeypatch.context() as patch:
+        MUTANTS["a file that is lost by a commit"][0](patch)
+        table().current().listing()
+
+
+@pytest.mark.parametrize("process", ["the same", "another"])
+@pytest.mark.parametrize("then", ["nothing", "a commit"])
+def test_a_file_that_was_lost_is_back_with_the_next_whole_look(
+    many: Path, table: Make, process: str, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost(many, table, whole=process == "another", monkeypatch=monkeypatch)
+    if process == "another":
+        new_process()
+    if then == "a commit":
+        log.commit(many, log.add("last.parquet", day(2), {"p": "x"}))
+    afterwards = replace(table(), clock=lambda: LATER)
+    with_all = len(DeltaTable(many).file_uris())
+    # Else there was nothing to find.
+    assert len(table().current().listing()) == with_all - 1
+    found = afterwards.current().listing()
+    same(afterwards, found, many)
+    assert len(found) == with_all
+
+
+def test_a_whole_look_is_told_from_those_that_go_on_from_it(
+    many: Path, table: Make, opened: list[str]
+) -> None:
+    """By the time of the last one, in whichever process that was, whatever was followed since."""
+    table().current().listing()
+    log.commit(many, *(log.add(f"n{at}.parquet", day(at), {"p": "x"}) for at in range(FILES)))
+    half = replace(table(), clock=lambda: NOW + 1_800_000)
+    half.current().listing()
+    new_process()
+    opened.clear()
+    replace(table(), clock=lambda: LATER - 1).current().listing()
+    assert opened == [file_of(1)]
+    replace(table(), clock=lambda: LATER).current().listing()
+    assert any("checkpoint" in name for name in opened)
+    opened.clear()
+    replace(table(), clock=lambda: LATER + 1).current().listing()
+    assert opened == [file_of(1)]
+
+
+def test_what_is_remembered_and_contradicts_a_commit_is_read_anew(many: Path, table: Make) -> None:
+    """A file that a commit brings is there already, by mistake."""
+    table().current().listing()
+    [(key, (before, _))] = KEPT._kept.items()
+    log.commit(many, log.add("n0.parquet", day(0), {"p": "x"}))
+    table().current().listing()
+    [(after, _)] = KEPT._kept.values()
+    KEPT.put(key, after._replace(head=before.head), 1)
+    same(table(), table().current().listing(), many)
 
 
 # Case 128

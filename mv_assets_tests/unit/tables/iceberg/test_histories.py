@@ -16,8 +16,9 @@ from sqlalchemy import delete, insert, select
 
 from mv_assets.state.store import schema
 from mv_assets.state.store.database import Database
-from mv_assets.tables.iceberg import IcebergFiles, blocks, positions, rewrites
+from mv_assets.tables.iceberg import IcebergFiles
 from mv_assets.tables.iceberg.deletes import Place, plain
+from mv_assets_tests.support import process_memory
 from mv_assets_tests.unit.tables.iceberg import log
 from mv_assets_tests.unit.tables.iceberg.tables import Create, Make, local, rows, visible
 from mv_assets_tests.unit.tables.told import Told
@@ -158,8 +159,7 @@ class Cache:
 
     def shake(self) -> None:
         if self.random.random() < 0.5:
-            for recent in (blocks._recent, rewrites._recent, positions._recent):
-                recent.clear()
+            process_memory.forget()
         do: Callable[[], None] = self.random.choice([lambda: None, self.keep, self.drop, self.go_back])
         do()
 
