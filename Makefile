@@ -73,7 +73,7 @@ prove: java chromium $(TOOLS) $(JARS_READY)
 	$(BIN)/pytest -n 0 -m 'deep or soak' --ignore $(TESTS)/proof/simulation --ignore $(TESTS)/proof/matrix
 	$(BIN)/pytest -n $(WORKERS) --hypothesis-profile searching -k 'not spark'
 	MV_ASSETS_TEST_ENGINE=connect $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/scenarios/test_events.py
-	MV_ASSETS_FUZZ_WORLDS=5 MV_ASSETS_FUZZ_QUERIES=684 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/proof/fuzz
+	MV_ASSETS_FUZZ_WORLDS=8 MV_ASSETS_FUZZ_QUERIES=690 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/proof/fuzz
 	MV_ASSETS_FUZZ_WORLDS=20 MV_ASSETS_FUZZ_STEPS=16 $(BIN)/pytest -n $(WORKERS) -m slow $(TESTS)/proof/histories $(TESTS)/proof/lakehouse
 
 # The demo under load while all that it consists of is killed, 200 times: about an hour.

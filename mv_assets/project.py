@@ -405,14 +405,18 @@ class Project:
             return GarbageCollected((), dry_run)
         if dry_run:
             return GarbageCollected(tuple(map(self._parts.garbage.would, asked)), dry_run)
-        expired = self._expire(asked)
+        # What somebody did with a table is mended before what it should show no more is deleted. Of what
+        # nobody declares any more, that is no longer ours to mend.
+        looked = self._publish_after((name for name in asked if name in self.catalog.views), look=True)
+        published = {each.view: each for each in looked}
+        for each in self._expire(asked):
+            published.setdefault(each.view, each)
         reports = tuple(map(self._parts.garbage.gc, asked))
-        failed = {each.view for each in expired}
-        fine = [name for name in asked if name not in failed]
-        # Of what nobody declares any more, what somebody did with its table is no longer ours to mend.
-        looked = self._publish_after((name for name in fine if name in self.catalog.views), look=True)
-        others = self._publish_after(name for name in fine if name not in self.catalog.views)
-        return GarbageCollected(reports, dry_run, (*expired, *looked, *others))
+        failed = {name for name, each in published.items() if each.error is not None}
+        for each in self._publish_after(name for name in asked if name not in failed):
+            is_new = each.is_new or (each.view in published and published[each.view].is_new)
+            published[each.view] = replace(each, is_new=is_new)
+        return GarbageCollected(reports, dry_run, tuple(published.values()))
 
     def drop(
         self,

@@ -1,7 +1,7 @@
 """What a user declares: tables, views and where everything is kept, in a file or in Python."""
 
 from mv_assets.config.checks import in_order
-from mv_assets.config.file import Draft, read, read_content
+from mv_assets.config.file import Draft, lines_below, read, read_content
 from mv_assets.config.in_python import declare
 from mv_assets.config.models import (
     DeclaredProject,
@@ -34,6 +34,7 @@ __all__ = [
     "buckets_table",
     "declare",
     "in_order",
+    "lines_below",
     "read",
     "read_content",
 ]

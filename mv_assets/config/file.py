@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -27,6 +27,8 @@ from mv_assets.config.storage import Storage
 from mv_assets.config.tables import FORMATS
 from mv_assets.config.targets import TARGETS, DeltaTarget, IcebergTarget, Target
 from mv_assets.config.values import StateUrl, Text
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _SQLITE = "sqlite:///"
 # Where the version of the project file is that `mv-assets dev` has accepted, for all that it starts.
@@ -71,6 +73,16 @@ class Draft:
         """Take in further mistakes, each at the line of its field."""
         self.mistakes += [replace(mistake, line=self._line(mistake.where)) for mistake in mistakes]
 
+    def understood(self, model: type[Model], given: Mapping[str, Any]) -> Model:
+        """What is declared beside the project; what is wrong in it is a mistake, and left out."""
+        try:
+            return model.model_validate(given)
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+        self.add(mistakes_of(problems, model))
+        wrong = {problem["loc"][0] for problem in problems if problem["loc"]}
+        return model.model_validate({key: value for key, value in given.items() if key not in wrong})
+
     def finished(self) -> DeclaredProject:
         """The project.
 
@@ -104,25 +116,46 @@ def read(path: Path, variables: Mapping[str, str] = os.environ, *, version: Path
         if isinstance(error, IsADirectoryError):
             why = f"it is a folder; name the file in it, such as {path / 'project.yaml'}"
         raise ProjectError(str(path), [Mistake("", f"can't be read: {why}")]) from None
-    draft, lines = _understood(text, str(path), path.absolute().parent, variables)
-    found = replace(draft, mistakes=[], lines=lines)
-    found.add(draft.mistakes)
-    return found
+    return _understood(text, str(path), path.absolute().parent, variables)
 
 
 def read_content(
-    content: Mapping[str, Any], file: str, folder: Path, variables: Mapping[str, str] = os.environ
+    content: Mapping[str, Any],
+    file: str,
+    folder: Path,
+    variables: Mapping[str, str] = os.environ,
+    *,
+    lines: Mapping[Place, int],
 ) -> Draft:
-    """A project that stands in a file of somebody else's, who has read it: mistakes have no lines then."""
-    return _understood(yaml.safe_dump(dict(content)), file, folder, variables)[0]
+    """A project that stands in a file of somebody else's, who has read it; `lines` are those of that file."""
+    return _understood(yaml.safe_dump(dict(content)), file, folder, variables, lines)
+
+
+def lines_below(key: str, text: str) -> dict[Place, int]:
+    """The lines of all that stands below a key of a file; none of one that is not a single document."""
+    try:
+        document = Document(text, key, {})
+    except ProjectError:
+        return {}
+    return {place[1:]: line for place, line in document.lines.items() if place[:1] == (key,)}
 
 
 def _understood(
-    text: str, file: str, folder: Path, variables: Mapping[str, str]
-) -> tuple[Draft, dict[str, int]]:
+    text: str,
+    file: str,
+    folder: Path,
+    variables: Mapping[str, str],
+    lines: Mapping[Place, int] | None = None,
+) -> Draft:
     home = variables.get("MV_ASSETS_HOME") or str(folder / ".mv_assets")
-    reader = _Reader(Document(text, file, {**variables, "MV_ASSETS_HOME": home}), folder, home)
-    return Draft(file, reader.project(), reader.mistakes, folder=folder), reader.lines()
+    document = Document(text, file, {**variables, "MV_ASSETS_HOME": home})
+    reader = _Reader(document, folder, home)
+    project = reader.project()
+    found = Draft(
+        file, project, lines=reader.named(document.lines if lines is None else lines), folder=folder
+    )
+    found.add(reader.mistakes)
+    return found
 
 
 class _Reader:
@@ -135,8 +168,9 @@ class _Reader:
         self._named: dict[tuple[str, str], int] = {}
         self.mistakes: list[Mistake] = []
 
-    def lines(self) -> dict[str, int]:
-        return {self._where(place): line for place, line in self._document.lines.items()}
+    def named(self, lines: Mapping[Place, int]) -> dict[str, int]:
+        """Lines by what mistakes call their fields."""
+        return {self._where(place): line for place, line in lines.items()}
 
     def project(self) -> DeclaredProject:
         content = self._document.content
@@ -301,6 +335,11 @@ def _sketches(items: list[Any]) -> list[Sketch]:
 
 # Parts of a declaration with keys of their own.
 _INSIDE: dict[str, type[BaseModel]] = {"storage": Storage, "dimensions": Dimension}
+
+
+def mistakes_of(problems: Iterable[Any], model: type[BaseModel]) -> list[Mistake]:
+    """Pydantic's findings, each with its field."""
+    return [Mistake(".".join(map(str, p["loc"])), _sentence(p, model, p["loc"])) for p in problems]
 
 
 def _sentence(problem: Any, model: type[BaseModel], place: Place) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any
 
 from pydantic import BaseModel
@@ -28,9 +29,9 @@ def declare(
     *,
     functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
-    warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
+    warehouse: str | PathLike[str] | WarehouseFolder | Mapping[str, Any] | None = None,
     storage: Storage | Mapping[str, Any] | None = None,
-    spark: Spark | None = None,
+    spark: Spark | Mapping[str, Any] | None = None,
     publish: Target | None = None,
 ) -> Draft:
     """A draft of a project, with every mistake between its declarations."""
@@ -41,13 +42,12 @@ def declare(
         "spark": spark,
         "publish": publish,
     }
-    project = DeclaredProject(
-        tables=tuple(tables),
-        functions=tuple(functions),
-        views=tuple(views),
-        **{key: value for key, value in given.items() if value is not None},
+    named = {key: value for key, value in given.items() if value is not None}
+    draft = Draft("the declarations in Python", DeclaredProject())
+    project = draft.project = draft.understood(
+        DeclaredProject,
+        {"tables": tuple(tables), "functions": tuple(functions), "views": tuple(views), **named},
     )
-    draft = Draft("the declarations in Python", project)
     sketches = (_sketches(each) for each in (project.tables, project.views, project.functions))
     draft.add([*check(*sketches), *check_whole(project)])
     return draft

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -30,6 +31,7 @@ from mv_assets.config.values import (
     KeyPrefix,
     Kinds,
     Label,
+    Location,
     MaybeDuration,
     MaybeEvery,
     Name,
@@ -359,13 +361,13 @@ class StateDatabase(Declared):
 class WarehouseFolder(Stored):
     """The folder of the views' data. Its path alone may stand for it."""
 
-    path: Text
+    path: Location
     """Folder or URI; a relative path starts at the project file's folder."""
 
     @model_validator(mode="before")
     @classmethod
     def _its_path_alone(cls, given: Any) -> Any:
-        return {"path": given} if isinstance(given, str) else given
+        return {"path": given} if isinstance(given, str | PathLike) else given
 
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from mv_assets.config.declared import written
 from mv_assets.config.storage import Stored
-from mv_assets.config.values import Duration, OwnName, Text
+from mv_assets.config.values import Duration, Location, MaybeLocation, OwnName, Text
 
 # Properties that say which catalog to ask, not how to reach files.
 _OF_A_CATALOG = ("name", "type", "uri", "py-catalog-impl")
@@ -40,7 +40,7 @@ class ParquetTable(_Table):
 
     format: Literal["parquet"] = "parquet"
     """The default is parquet."""
-    path: Text
+    path: Location
     """Folder or URI; a relative path starts at the project file's folder."""
     files: Text = written("*")
     """Pattern of the names of data files. Hidden files and those with an underscore first never count."""
@@ -51,7 +51,7 @@ class DeltaTable(_Table):
 
     format: Literal["delta"] = "delta"
     """delta for a Delta table."""
-    path: Text
+    path: Location
     """Folder or URI of the table; a relative path starts at the project file's folder."""
     reader: Literal["files", "spark"] = "files"
     """Who reads the data: Spark reads the listed files itself, or through the format's own connector."""
@@ -64,7 +64,7 @@ class IcebergTable(_Table):
 
     format: Literal["iceberg"] = "iceberg"
     """iceberg for an Iceberg table."""
-    path: Text | None = None
+    path: MaybeLocation = None
     """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
     catalog: dict[str, str] | None = Field(default=None, repr=False)
     """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that

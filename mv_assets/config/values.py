@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from os import PathLike, fspath
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -104,7 +105,8 @@ def _owner(value: str) -> str:
     return value
 
 
-def _label(value: str) -> str:
+def label(value: str) -> str:
+    """A name as Dagster has them; ValueError says what one is."""
     if not re.fullmatch(_LABEL, value):
         raise ValueError(f"{value!r} is no name to Dagster; use letters, digits and underscores")
     return value
@@ -219,6 +221,11 @@ def _connect_url(value: str) -> str:
     return value
 
 
+def as_text(place: Any) -> Any:
+    """A place that is given as a Path."""
+    return fspath(place) if isinstance(place, PathLike) else place
+
+
 Name = Annotated[str, BeforeValidator(as_name), Field(json_schema_extra={"pattern": NAME})]
 OwnName = Annotated[
     str,
@@ -226,7 +233,7 @@ OwnName = Annotated[
     Field(json_schema_extra={"pattern": NAME, "not": {"enum": sorted(NAMES)}}),
 ]
 Owner = Annotated[str, AfterValidator(_owner), Field(json_schema_extra={"minLength": 1})]
-Label = Annotated[str, AfterValidator(_label), Field(json_schema_extra={"pattern": _LABEL})]
+Label = Annotated[str, AfterValidator(label), Field(json_schema_extra={"pattern": _LABEL})]
 Tags = Annotated[dict[str, str], AfterValidator(_tags)]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 StateUrl = Annotated[str, AfterValidator(_state), Field(json_schema_extra={"minLength": 1})]
@@ -267,6 +274,8 @@ if TYPE_CHECKING:
     Owners = Read[list[str] | tuple[str, ...], tuple[str, ...]]
     Kinds = Read[list[str] | tuple[str, ...], tuple[str, ...]]
     KeyPrefix = Read[list[str] | tuple[str, ...] | None, tuple[str, ...] | None]
+    Location = Read[str | PathLike[str], str]
+    MaybeLocation = Read[str | PathLike[str] | None, str | None]
 else:
     Read = None
     Duration = Annotated[
@@ -303,6 +312,8 @@ else:
         Field(max_length=3),
     ]
     KeyPrefix = tuple[Label, ...] | None
+    Location = Annotated[Text, BeforeValidator(as_text)]
+    MaybeLocation = Location | None
 
 
 def duration_of(text: str) -> int:

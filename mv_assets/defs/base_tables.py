@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import cast
 
@@ -34,6 +34,11 @@ def width_of(deployment: Deployment, table: str) -> Buckets | None:
     return min(widths, key=lambda each: (each.next(0) - each.floor(0), each.zone is not None), default=None)
 
 
+def _start(deployment: Deployment, table: str, starts: Mapping[str, int]) -> int:
+    """Where the first of its views starts."""
+    return min((starts[view.name] for view in _views_on(deployment, table)), default=0)
+
+
 def table_asset(
     deployment: Deployment, table: Table, starts: Mapping[str, int]
 ) -> dg.AssetSpec | dg.AssetsDefinition:
@@ -42,7 +47,7 @@ def table_asset(
     It is external: nothing here writes it, and the sensors tell what they see of it.
     """
     width, naming = width_of(deployment, table.name), deployment.naming
-    start = min((starts[view.name] for view in _views_on(deployment, table.name)), default=0)
+    start = _start(deployment, table.name, starts)
     spec = dg.AssetSpec(
         deployment.key_of(table.name),
         partitions_def=None if width is None else partitions_of(width, start),
@@ -77,11 +82,16 @@ def missing_observations(
     listing: Listing,
     width: Buckets,
     spans: Iterable[tuple[int, int]],
+    in_any_case: Collection[int],
 ) -> list[dg.AssetObservation]:
-    """Observations of a base table in some stretches of time, where Dagster knows otherwise."""
+    """Observations of a base table in some stretches of time, where Dagster knows otherwise.
+
+    And of partitions in any case: each observation says what there is of the table as a whole, too.
+    """
     parts = {part for start, end in spans for part in islice(width.between(start, end), _MOST_OBSERVED)}
-    newest = sorted(parts)[-_MOST_OBSERVED:]
-    found = events.observations(asset, listing, width, newest)
+    wanted = sorted({*sorted(parts)[-_MOST_OBSERVED:], *in_any_case})
+    certain = {width.key(part) for part in in_any_case}
+    found = events.observations(asset, listing, width, wanted)
     known = instance.event_log_storage.get_latest_tags_by_partition(
         asset,
         DagsterEventType.ASSET_OBSERVATION,
@@ -91,9 +101,23 @@ def missing_observations(
     return [
         each
         for each in found
-        if known.get(each.partition or "", {}).get(events.DATA_VERSION)
+        if each.partition in certain
+        or known.get(each.partition or "", {}).get(events.DATA_VERSION)
         != (each.tags or {}).get(events.DATA_VERSION)
     ]
+
+
+def newest_partition(
+    deployment: Deployment, table: str, listing: Listing, starts: Mapping[str, int], now: int
+) -> list[int]:
+    """The last partition that a table's data reaches, of those that Dagster has by now, if it has any."""
+    width = width_of(deployment, table)
+    if width is None:
+        return []
+    first, last = width.floor(_start(deployment, table, starts)), width.floor(width.floor(now) - 1)
+    newest = events.newest_data(listing)
+    reached = last if newest is None else min(width.floor(newest), last)
+    return [max(first, reached)] if first <= last else []
 
 
 def _metadata(table: Table) -> dict[str, object]:

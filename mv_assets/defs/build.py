@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -30,15 +32,19 @@ from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
-from mv_assets.defs.names import GROUP, Naming
+from mv_assets.defs.names import GROUP, Naming, Options
 from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.tick.sensor import table_sensor
 from mv_assets.errors import SettingRefused
+from mv_assets.state_url import shown, state_url
 from mv_assets.views.catalog import Catalog, prepare
 from mv_assets.views.view import View
 
 INTERVAL_S = 10
+
+# What the deployments of this process are called, by the state and the view of each map that they write.
+_writers: dict[tuple[str, str], str] = {}
 
 
 def interval_seconds_of(variables: Mapping[str, str]) -> int:
@@ -67,19 +73,19 @@ def build_definitions(
     views: Iterable[MaterializedView],
     functions: Iterable[Function] = (),
     state: str | StateDatabase | Mapping[str, Any] | None = None,
-    warehouse: str | WarehouseFolder | Mapping[str, Any] | None = None,
+    warehouse: str | PathLike[str] | WarehouseFolder | Mapping[str, Any] | None = None,
     storage: Storage | Mapping[str, Any] | None = None,
-    spark: Spark | SparkResource | None = None,
+    spark: Spark | Mapping[str, Any] | SparkResource | None = None,
     publish: Target | None = None,
     produced_by: Mapping[str, dg.AssetKey] | None = None,
     interval_seconds: int | None = None,
     automation_condition: bool = False,
     name_prefix: str = "",
-    key_prefix: Sequence[str] = (),
+    key_prefix: str | Sequence[str] = (),
     group: str = GROUP,
     tags: Mapping[str, str] | None = None,
-    kinds: Iterable[str] = (),
-    owners: Iterable[str] = (),
+    kinds: str | Iterable[str] = (),
+    owners: str | Iterable[str] = (),
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for some views, to be merged with a project's own Definitions.
 
@@ -94,7 +100,7 @@ def build_definitions(
         warehouse: folder or URI of the views' data, or that and more as a `WarehouseFolder`; by default it is
             beside that.
         storage: how object stores are reached, for tables and a warehouse that do not say it themselves.
-        spark: how to reach Spark, or the Spark resource that the project has already.
+        spark: how to reach Spark, as a `Spark` or its keys; or the Spark resource that the project has.
         publish: where views appear as tables for other tools: an `IcebergTarget` or a `DeltaTarget`.
         produced_by: assets of the project that write base tables, by the table's name; for all other tables
             an external asset is made.
@@ -112,7 +118,8 @@ def build_definitions(
         ProjectError: with every mistake in the declarations.
 
     """
-    declared = spark if isinstance(spark, Spark) else None
+    declared = spark if isinstance(spark, Spark | Mapping) else None
+    resource = None if isinstance(spark, Spark | Mapping) else spark
     draft = declare(
         tables,
         views,
@@ -123,25 +130,48 @@ def build_definitions(
         spark=declared,
         publish=publish,
     )
-    naming = Naming(name_prefix, tuple(key_prefix), group, tags or {}, frozenset(kinds), tuple(owners))
-    resource = None if isinstance(spark, Spark) else spark
-    deployment = deployment_of(draft, produced_by or {}, naming, automated=automation_condition)
-    return definitions_of(deployment, resource, interval_seconds=seconds_between_looks(interval_seconds))
+    if not (resource is None or isinstance(resource, dg.ResourceDefinition) or _has_session(resource)):
+        instead = 'write Spark(remote="sc://HOST:PORT"), Spark(master=...), or LazyPySparkResource(...)'
+        draft.add([Mistake("spark", f"neither settings nor a resource; {instead}")])
+    options = {
+        "name_prefix": name_prefix,
+        "key_prefix": key_prefix,
+        "group": group,
+        "tags": tags or {},
+        "kinds": kinds,
+        "owners": owners,
+        "interval_seconds": interval_seconds,
+    }
+    return declared_definitions(draft, produced_by or {}, options, resource, automated=automation_condition)
 
 
-def seconds_between_looks(given: int | None) -> int:
-    return interval_seconds_of(os.environ) if given is None else given
+def _has_session(resource: object) -> bool:
+    return hasattr(type(resource), "spark_session")
 
 
-def deployment_of(
-    draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming, *, automated: bool
-) -> Deployment:
-    """A project that is declared beside others.
+def declared_definitions(
+    draft: Draft,
+    produced_by: Mapping[str, dg.AssetKey],
+    given: Mapping[str, Any],
+    spark: SparkResource | None = None,
+    *,
+    automated: bool,
+) -> dg.Definitions:
+    """Assets, sensors, jobs and checks of a project that is declared beside others.
 
     Raises:
         ProjectError: with every mistake in the declarations.
 
     """
+    options = draft.understood(Options, given)
+    deployment = _deployment(draft, produced_by, options.naming, automated=automated)
+    seconds = options.interval_seconds or interval_seconds_of(os.environ)
+    return definitions_of(deployment, spark, interval_seconds=seconds)
+
+
+def _deployment(
+    draft: Draft, produced_by: Mapping[str, dg.AssetKey], naming: Naming, *, automated: bool
+) -> Deployment:
     known = [table.name for table in draft.project.tables]
     draft.add(
         Mistake(f"produced_by.{name}", f"there is no table {name}; {suggestion(name, known)}")
@@ -151,8 +181,30 @@ def deployment_of(
     if automated and len(draft.project.views) > MOST_AUTOMATED:
         says = f"Dagster evaluates the conditions of {MOST_AUTOMATED} views at most in a sensor; make several"
         draft.add([Mistake("automation_condition", f"{says} deployments, or leave it to the sensors")])
+    maps = {(_place(draft.project.state.url), view.name): naming.prefix for view in draft.project.views}
+    draft.add(_written_by_others(maps))
     catalog = prepare(draft, schemas=False)
+    _writers.update(maps)
     return Deployment(catalog, produced_by=produced_by, naming=naming, automated=automated)
+
+
+def _written_by_others(maps: Mapping[tuple[str, str], str]) -> Iterator[Mistake]:
+    """A map knows a view by its name alone: of two that share one, each would undo what the other did.
+
+    Two of one `name_prefix` can't be merged: that is one which is loaded again.
+    """
+    for (state, view), prefix in maps.items():
+        other = _writers.get((state, view), prefix)
+        if other != prefix:
+            whose = f"the deployment with name_prefix {other!r}" if other else "the one without name_prefix"
+            says = f"{whose} has a view of this name in the same state"
+            yield Mistake(f"views.{view}", f"{says}; give each a `state` and a `warehouse` of its own")
+
+
+def _place(state: str) -> str:
+    """A state's place, however it is written."""
+    url = state_url(state)
+    return str(Path(url.database or "").resolve()) if url.get_backend_name() == "sqlite" else shown(url)
 
 
 def definitions_of(

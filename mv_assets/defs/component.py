@@ -4,15 +4,16 @@ Dagster reads the types of fields, so annotations can't be left for later.
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from mv_assets.config import Draft, read, read_content
+from mv_assets.config import Draft, lines_below, read, read_content
 from mv_assets.config.models import DeclaredProject
-from mv_assets.defs.build import definitions_of, deployment_of, seconds_between_looks
-from mv_assets.defs.names import GROUP, Naming
+from mv_assets.defs.build import declared_definitions
+from mv_assets.defs.names import GROUP, Options
 
 _EXAMPLE: dict[str, Any] = {
     "tables": [{"name": "events", "path": "data/events", "time_column": "at"}],
@@ -59,16 +60,18 @@ class MaterializedViewsComponent(dg.Component, dg.Model, dg.Resolvable):
     produced_by: dict[str, str] = Field(
         {}, description="Keys of assets of the project that write base tables, by the table's name."
     )
-    interval_seconds: int | None = Field(None, ge=1, description="Seconds between looks; by default 10.")
+    interval_seconds: int | None = Field(None, description="Seconds between looks; by default 10.")
     automation_condition: bool = Field(
         default=False, description="Have Dagster's own automation ask for runs, in place of the sensors."
     )
     name_prefix: str = Field("", description="Before the names of jobs, sensors, schedules and resources.")
-    key_prefix: list[str] = Field([], description="Before the names of views and tables, in asset keys.")
+    key_prefix: str | list[str] = Field(
+        [], description="Before the names of views and tables, in asset keys."
+    )
     group: str = Field(GROUP, description="The group of the assets.")
     tags: dict[str, str] = Field({}, description="Tags of the assets.")
-    kinds: list[str] = Field([], description="What views are shown to be made of.")
-    owners: list[str] = Field([], description="Of tables, and of views that name none.")
+    kinds: str | list[str] = Field([], description="What views are shown to be made of.")
+    owners: str | list[str] = Field([], description="Of tables, and of views that name none.")
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -76,28 +79,29 @@ class MaterializedViewsComponent(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Assets, sensors, jobs and checks of the views."""
-        naming = Naming(
-            self.name_prefix,
-            tuple(self.key_prefix),
-            self.group,
-            self.tags,
-            frozenset(self.kinds),
-            tuple(self.owners),
-        )
         upstream = {table: dg.AssetKey.from_user_string(key) for table, key in self.produced_by.items()}
-        deployment = deployment_of(
-            self._draft(context), upstream, naming, automated=self.automation_condition
+        options = {name: getattr(self, name) for name in Options.model_fields}
+        return declared_definitions(
+            self._draft(context), upstream, options, automated=self.automation_condition
         )
-        return definitions_of(deployment, interval_seconds=seconds_between_looks(self.interval_seconds))
 
     def _draft(self, context: dg.ComponentLoadContext) -> Draft:
         given = {name: getattr(self, name) for name in DeclaredProject.model_fields}
         content = {name: value for name, value in given.items() if value}
+        file, lines = _written(context.path)
         if self.project is None:
-            return read_content(content, str(context.path), context.project_root)
+            return read_content(content, str(file), context.project_root, lines=lines)
         if content:
             names = ", ".join(content)
             raise dg.DagsterInvalidDefinitionError(
-                f"{context.path}: project names a file, but {names} stand here as well; keep one of the two"
+                f"{file}: project names a file, but {names} stand here as well; keep one of the two"
             )
         return read(context.project_root / self.project)
+
+
+def _written(path: Path) -> tuple[Path, dict[tuple[str | int, ...], int]]:
+    """The file of the component in a folder, and the lines of its attributes."""
+    for name in ("defs.yaml", "component.yaml"):
+        if (file := path / name).is_file():
+            return file, lines_below("attributes", file.read_text(encoding="utf-8"))
+    return path, {}

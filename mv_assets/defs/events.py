@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -13,10 +14,10 @@ import pyarrow.parquet as pq
 from mv_assets.buckets import Buckets, duration, iso
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.picture import picture
-from mv_assets.observe.difference import Difference
 from mv_assets.publish.names import name_of
 from mv_assets.run.errors import WarehouseUnusable
 from mv_assets.run.opened import OpenProject
+from mv_assets.run.result import Result
 from mv_assets.state import health
 from mv_assets.state.model import BUCKET, Fingerprint, PartitionRow, Snapshot
 from mv_assets.state.publications import Publications
@@ -36,13 +37,22 @@ _CODE_VERSION = "dagster/code_version"
 Metadata = dict[str, Any]
 
 
-def of_bucket(
-    row: PartitionRow, outcome: str, change: Difference | None = None, newest: int | None = None
-) -> Metadata:
-    """Metadata of one bucket: what was done, from what, and what changed since it was computed before.
+def of_result(row: PartitionRow, result: Result) -> Metadata:
+    """Metadata of one bucket: what was done, from what, and what changed since it was computed before."""
+    changes = result.changes
+    if changes is None:
+        return of_bucket(row, result.outcome.value, result.reason)
+    return {
+        **of_bucket(row, result.outcome.value, changes.says or "no file changed"),
+        "files added": changes.added,
+        "files changed": changes.changed,
+        "files removed": changes.removed,
+        **_lag(row, result),
+    }
 
-    `newest` is when the newest of its files came.
-    """
+
+def of_bucket(row: PartitionRow, outcome: str, reason: str | None) -> Metadata:
+    """Metadata of one bucket, as the map has it."""
     inputs = row.inputs
     return {
         "operation": "" if row.operation is None else row.operation.value,
@@ -51,8 +61,7 @@ def of_bucket(
         "dagster/partition_row_count": row.rows,
         "rows": row.rows,
         "files": 0 if inputs is None else inputs.base.segment_count,
-        **({} if change is None else _changed(change)),
-        **({} if change is None else _lag(row, change, newest)),
+        **({} if reason is None else {"reason": in_files(reason)}),
         "fingerprint": "" if inputs is None else version_of(inputs.base),
         "bytes": row.bytes,
         "seconds": dg.MetadataValue.float(row.duration_ms / 1_000),
@@ -61,18 +70,17 @@ def of_bucket(
     }
 
 
-def _changed(change: Difference) -> Metadata:
-    return {
-        "reason": str(change).replace("segment", "file") or "no file changed",
-        "files added": len(change.added),
-        "files changed": len(change.changed),
-        "files removed": len(change.removed),
-    }
+def in_files(reason: str) -> str:
+    """What the map says of segments, in the word that Dagster's users know; names of files are left alone."""
+    return re.sub(r"\b(\d+) segment(s?) (added|changed|removed)(?= [(])", r"\1 file\2 \3", reason)
 
 
-def _lag(row: PartitionRow, change: Difference, newest: int | None) -> Metadata:
+def _lag(row: PartitionRow, result: Result) -> Metadata:
     """How long it took from the newest file until the bucket was VALID, where a file was the reason."""
-    if newest is None or row.refreshed_at is None or not (change.added or change.changed):
+    newest, changes = result.newest, result.changes
+    if changes is None or not (changes.added or changes.changed):
+        return {}
+    if newest is None or row.refreshed_at is None:
         return {}
     # Clocks of stores may be ahead.
     return {"seconds from newest file": dg.MetadataValue.float(max(row.refreshed_at - newest, 0) / 1_000)}
@@ -172,14 +180,19 @@ def of_table(listing: Listing) -> Metadata:
     broken = [f"- {in_markdown(str(file))}" for file in islice(listing.broken.values(), _MOST_BROKEN)]
     left = len(listing.broken) - len(broken)
     more = [f"- and {left} more"] if left else []
-    # A file without a time of its own belongs to all times.
-    ends = (ends[ends < LAST] for ends in pieces(listing.ends))
-    newest = max((int(some.max()) for some in ends if some.size), default=None)
+    newest = newest_data(listing)
     return {
         "files of the table": listing.number,
         "newest data": "none" if newest is None else iso(newest),
         "broken files": dg.MetadataValue.md("\n".join([*broken, *more]) or "none"),
     }
+
+
+def newest_data(listing: Listing) -> int | None:
+    """The latest time of a table's data; None if it has none."""
+    # A file without a time of its own belongs to all times.
+    ends = (ends[ends < LAST] for ends in pieces(listing.ends))
+    return max((int(some.max()) for some in ends if some.size), default=None)
 
 
 def _observation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,11 +17,10 @@ from pyspark.sql import DataFrame
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.partitions import milliseconds
-from mv_assets.observe.difference import difference
 from mv_assets.query.execute.stored_rows import rows_of
 from mv_assets.run.result import Result
 from mv_assets.run.two_steps import TwoStepRefresh
-from mv_assets.state.model import Outcome, PartitionRow, Segment
+from mv_assets.state.model import Outcome, PartitionRow
 from mv_assets.views.view import View
 
 _MOST_REASONS = 20
@@ -57,9 +56,8 @@ class PartitionMapIOManager(dg.IOManager):
     def handle_output(self, context: dg.OutputContext, obj: StagedWork) -> Iterator[dg.DagsterEvent]:  # type: ignore[override]
         """Commit. The partitions of the run are reported as materialized, or those that are, one by one."""
         with as_failures(), obj.refresh:
-            before = _recorded(obj.refresh)
             results = obj.refresh.commit()
-            described = _described(obj.refresh, results, before)
+            described = _described(obj.refresh, results)
         missing = [result for result in results.values() if not result.done]
         key = obj.refresh.view.buckets.key
         if not missing:
@@ -112,35 +110,15 @@ def _is_part(context: dg.InputContext) -> bool:
     return not isinstance(asked, AllPartitionsSubset)
 
 
-Recorded = Mapping[int, Sequence[Segment]]
-
-
-def _recorded(refresh: TwoStepRefresh) -> Recorded:
-    """The files that the buckets of a run were computed from, as the map has it now."""
-    return refresh.project.store.recorded(refresh.view.name, refresh.buckets)
-
-
 def _described(
-    refresh: TwoStepRefresh, results: Mapping[int, Result], before: Recorded
+    refresh: TwoStepRefresh, results: Mapping[int, Result]
 ) -> list[tuple[PartitionRow, events.Metadata]]:
     """Metadata of each bucket that is done; the last of them has the view's as well."""
     view, project = refresh.view, refresh.project
     snapshot = project.store.snapshot(view.name)
     done = [bucket for bucket, result in sorted(results.items()) if result.done]
     rows = [snapshot.rows[bucket] for bucket in done if bucket in snapshot.rows]
-    after, newest = _recorded(refresh), refresh.newest
-    described = [
-        (
-            row,
-            events.of_bucket(
-                row,
-                results[row.bucket].outcome.value,
-                difference(before.get(row.bucket, ()), after.get(row.bucket, ())),
-                newest.get(row.bucket),
-            ),
-        )
-        for row in rows
-    ]
+    described = [(row, events.of_result(row, results[row.bucket])) for row in rows]
     if described:
         described[-1][1].update(events.columns_of(project, view, rows))
         described[-1][1].update(events.of_view(snapshot, project.clock()))

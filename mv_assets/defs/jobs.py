@@ -175,7 +175,7 @@ def _tell(context: dg.OpExecutionContext, deployment: Deployment, store: Store, 
     for bucket, result in sorted(report.results.items()):
         context.log.info("%s %s: %s", view.name, key(bucket), result.outcome.value)
         if result.outcome.wrote and bucket in rows:
-            metadata = events.of_bucket(rows[bucket], result.outcome.value)
+            metadata = events.of_result(rows[bucket], result)
             read = provenance(context.instance, deployment, view)
             context.log_event(
                 events.materialization(deployment.key_of(view.name), view, rows[bucket], metadata, read)

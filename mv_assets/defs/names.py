@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import dagster as dg
+from pydantic import AfterValidator, Field, field_validator
+
+from mv_assets.config.declared import Declared
+from mv_assets.config.values import KeyPrefix, Kinds, Label, Owners, Tags, label
 
 # Runs that compute take a place in it, so that they do not fight for one Spark.
 POOL = "mv_assets_spark"
@@ -28,6 +33,34 @@ PROJECT_TAG = "mv_assets/project"
 
 # Metadata of a materialization: which content it is.
 CONTENT = "content"
+
+
+class Options(Declared):
+    """What is said of a project beside what it is made of, in Python or in a component's file."""
+
+    name_prefix: Annotated[str, AfterValidator(lambda given: given and label(given))] = ""
+    key_prefix: KeyPrefix = ()
+    group: Label = GROUP
+    tags: Tags = Field({})
+    kinds: Kinds = ()
+    owners: Owners = ()
+    interval_seconds: int | None = Field(None, ge=1)
+
+    @field_validator("key_prefix", "kinds", "owners", mode="before")
+    @classmethod
+    def _one_alone(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(
+            self.name_prefix,
+            self.key_prefix or (),
+            self.group,
+            self.tags,
+            frozenset(self.kinds),
+            self.owners,
+        )
 
 
 @dataclass(frozen=True, slots=True)

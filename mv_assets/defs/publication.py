@@ -82,6 +82,8 @@ def _log(log: logging.Logger, each: PublishedView) -> None:
 def _said(each: PublishedView) -> str:
     if each.error is not None:
         return str(each.error)
+    if each.copying:
+        return f"{each.view}: rows are copied to files of their own, and published after that; it goes on"
     if each.publication is None or each.publication.version is None:
         return f"{each.view}: there is nothing to show yet"
     return f"{each.view} is published as {each.publication.table}, version {each.publication.version}"

@@ -26,6 +26,20 @@ class Difference:
         return ", ".join(part for part in parts if part)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A difference in a sentence's part and in numbers: thousands of them may be kept."""
+
+    says: str
+    added: int
+    changed: int
+    removed: int
+
+    @classmethod
+    def of(cls, found: Difference) -> Changes:
+        return cls(str(found), len(found.added), len(found.changed), len(found.removed))
+
+
 def difference(recorded: Iterable[Segment], now: Iterable[Segment]) -> Difference:
     """Segments by table and name: a file that only moved in time is changed too."""
     before, after = {_key(s): s for s in recorded}, {_key(s): s for s in now}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,8 @@ class PublishedView:
     publication: Publication | None = None
     is_new: bool = False
     error: MvError | None = None
+    # There is more to copy than there was time for; until then others see what they saw.
+    copying: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,17 @@ class Publisher:
             enough: whether there is no time for more.
 
         """
-        done = list[PublishedView]()
-        for name in names:
-            if self.catalog.target(name) is not None and not (done and enough()):
-                done.append(self._try(name, look=look, enough=enough))
-        return done
+        asked = [name for name in names if self.catalog.target(name) is not None]
+        done = dict[str, PublishedView]()
+        for name in asked:
+            if not (done and enough()):
+                # Who has much to copy does that in the time that others leave: each copy is a write of the
+                # map, so that it would come first, again and again.
+                done[name] = self._try(name, look=look, enough=_after_one() if asked[1:] else enough)
+        for name in [each.view for each in done.values() if each.copying]:
+            if not enough():
+                done[name] = self._try(name, look=look, enough=enough)
+        return list(done.values())
 
     def expire(self, names: Iterable[str]) -> list[PublishedView]:
         """Give up snapshots that no reader should still hold; where that failed, why."""
@@ -159,7 +168,7 @@ class Publisher:
         with self._opened(name) as target:
             # Another project may have a table there by now, in the place of ours.
             if self._is_ours(name, target.shown()):
-                target.withdraw()
+                _take_back(name, target)
         Publications(self.store).end(name, publication.target)
 
     def _try(self, name: str, *, look: bool, enough: Callable[[], bool]) -> PublishedView:
@@ -171,7 +180,7 @@ class Publisher:
             return PublishedView(name)
         except StillCopying as copying:
             _log.info("%s", copying)
-            return PublishedView(name)
+            return PublishedView(name, copying=True)
         except MvError as error:
             self._note(name, error)
             return PublishedView(name, error=error)
@@ -247,7 +256,7 @@ class Publisher:
         done = self._recorded(known, wanted, target, shown)
         if not publications.record(done):
             # The view was dropped meanwhile: what is shown now are rows that gc may take.
-            target.withdraw()
+            _take_back(name, target)
             return PublishedView(name)
         return PublishedView(name, done, is_new=_is_new(known, done))
 
@@ -258,10 +267,10 @@ class Publisher:
         equal = there is not None and self._is_shown(wanted, target, there, known)
         if foreign is not None:
             _log.warning("%s: %s; it is published over", target.table, foreign)
-        if equal and foreign is not None:
-            # Where nothing is left that it could be set back to, it is shown anew.
-            equal = target.set_back()
-        shown = there if equal else target.commit(wanted, at)
+        if equal and there is not None and there.version is not None:
+            # No contents are shown as two versions.
+            wanted = wanted.as_of(there.version)
+        shown = there if equal and foreign is None else target.commit(wanted, at)
         if shown is not None and shown.version is not None:
             target.commit_buckets(wanted.as_of(shown.version), at)
             shown = replace(shown, foreign=foreign)
@@ -346,6 +355,20 @@ class Publisher:
 
     def _leases(self) -> Leases:
         return Leases(self.store, who="mv-assets publish")
+
+
+def _after_one() -> Callable[[], bool]:
+    """Enough, from the second time on that it is asked."""
+    asked = itertools.count()
+    return lambda: next(asked) > 0
+
+
+def _take_back(name: str, target: Target) -> None:
+    for _ in range(_TRIES):
+        with suppress(Lost):
+            target.withdraw()
+            return
+    raise NotPublished(name, target.table, "others publish it while it is withdrawn; drop the view again")
 
 
 def _is_new(known: Publication, found: Publication) -> bool:

@@ -52,17 +52,12 @@ class Target(Protocol):
     def commit(self, contents: Contents, at: int) -> Shown | None:
         """Show a map, in one step, in the place of what `shown` found; None if there is nothing to show.
 
+        If our last commit shows that version already, it is shown again, whatever came after it.
+
         Raises:
             Lost: somebody else was there since.
             NotPublished: the target can't be written.
 
-        """
-        ...
-
-    def set_back(self) -> bool:
-        """Show what we showed last, in the place of what somebody else has written since.
-
-        Whether that could be had: others may have deleted all that tells.
         """
         ...
 
@@ -75,7 +70,14 @@ class Target(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Take both tables back, but no file of a view; what is not there is fine."""
+        """Take both tables back, but no file of a view; what is not there is fine.
+
+        Whoever is killed meanwhile has shown nothing that was not shown last.
+
+        Raises:
+            Lost: somebody else was there since.
+
+        """
         ...
 
     def close(self) -> None:

@@ -44,6 +44,7 @@ class Advised(Shown):
                 for each in self.proposals
             ],
             "reason": self.reason,
+            "left": self.advice.left,
         }
 
     def lines(self, out: Console) -> Iterator[Line]:
@@ -59,3 +60,5 @@ class Advised(Shown):
                 yield Text(printable(line), no_wrap=True)
         if self.reason is not None:
             yield show.plain(f"no view is proposed: {self.reason}")
+        if self.advice.left is not None:
+            yield show.plain(f"the SELECT around is left to the base table: {self.advice.left}")

@@ -11,6 +11,7 @@ from typing import Self
 from mv_assets.errors import StateError
 from mv_assets.run.opened import OpenProject
 from mv_assets.run.warehouse import Contents, new_generation
+from mv_assets.spark.interrupts import deferred
 from mv_assets.state.model import Attempt, Declaration, Planned, SecondLook, Segment, Staged
 from mv_assets.state.rules import Decision
 
@@ -75,12 +76,14 @@ class OpenAttempt:
     def abandon(self) -> None:
         """Leave the buckets as if they had not been attempted: that it ends is none of their fault."""
         if not self._ended:
-            # If this can't be written either, the end of the heartbeat tells.
-            try:
-                with suppress(StateError):
-                    self._project.manager.abandon(self._view.view, self._attempt)
-            finally:
-                self._end()
+            # If this can't be written either, the end of the heartbeat tells. A second Ctrl-C, of somebody
+            # who is in a hurry, would have the buckets run alone next time.
+            with deferred():
+                try:
+                    with suppress(StateError):
+                        self._project.manager.abandon(self._view.view, self._attempt)
+                finally:
+                    self._end()
 
     def _end(self) -> None:
         self._ended = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mv_assets.errors import MvError
+from mv_assets.observe.difference import Changes
 from mv_assets.state.model import Outcome
 from mv_assets.state.rules import Due
 
@@ -21,6 +22,9 @@ class Result:
     rows: int = 0
     reason: str | None = None
     tried: bool = True
+    # Of one that was computed: what its files changed by, and when the newest of them came.
+    changes: Changes | None = None
+    newest: int | None = None
 
     @property
     def done(self) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from mv_assets.buckets import iso
+from mv_assets.observe.difference import Changes, difference
 from mv_assets.observe.inputs import BucketInputs
 from mv_assets.observe.observation import Observation
 from mv_assets.observe.second_look import SecondLooks
@@ -20,7 +22,8 @@ from mv_assets.run.opened import OpenProject
 from mv_assets.run.result import Result, not_reached
 from mv_assets.run.warehouse import Contents
 from mv_assets.spark.errors import EngineUnavailable, JobFailed, OutOfSpace
-from mv_assets.state.model import Outcome, SecondLook
+from mv_assets.state.model import Outcome, SecondLook, Segment
+from mv_assets.state.rules import Due
 
 
 class Staging:
@@ -85,13 +88,28 @@ class Staging:
 
     def commit(self) -> list[Result]:
         """Commit what was staged; what became of every bucket."""
+        before = self._recorded()
         for attempt in self._staged:
             decided = attempt.commit(partial(self._look_again, attempt.buckets))
             for bucket, (decision, staged) in decided.items():
-                rows = staged.rows if decision.outcome.wrote else 0
-                self._results.append(Result(bucket, self._operation, decision.outcome, rows, decision.why))
+                result = Result(bucket, self._operation, decision.outcome, reason=decision.why)
+                if decision.outcome.wrote:
+                    changes = Changes.of(difference(before.get(bucket, ()), staged.segments))
+                    result = replace(result, rows=staged.rows, changes=changes, newest=self._newest(bucket))
+                self._results.append(result)
         self._staged.clear()
         return sorted(self._results, key=lambda result: result.bucket)
+
+    def _recorded(self) -> Mapping[int, Sequence[Segment]]:
+        """The files that the staged buckets were computed from before; what is new has none."""
+        if self._operation is Due.APPEND:
+            return {}
+        staged = [bucket for attempt in self._staged for bucket in attempt.buckets]
+        return self._project.store.recorded(self._view.name, staged)
+
+    def _newest(self, bucket: int) -> int | None:
+        """When the newest of a bucket's files came, as far as the tables tell."""
+        return self._observation.view_inputs.newest(self._observation.buckets[bucket], self._observation.now)
 
     def _leave(self, error: EngineLost | OutOfSpace) -> None:
         """Say of the buckets that were not reached why; they are as they were."""

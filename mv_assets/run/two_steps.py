@@ -47,7 +47,6 @@ class TwoStepRefresh:
         self._progress = progress
         self._execution = Execution(project, view, progress)
         self._results: dict[int, Result] = {}
-        self._newest: dict[int, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +99,6 @@ class TwoStepRefresh:
         observed, plan = self._plan()
         due = {planned.bucket for work in plan.work for planned in work.buckets}
         self._note(self._nothing(observed, plan, bucket) for bucket in self._buckets if bucket not in due)
-        self._newest = _newest(observed, due)
         self._progress.plans(len(due), sum(work.bytes for work in plan.work))
         for _, results in self._execution.stage(observed, plan):
             self._note(results)
@@ -115,11 +113,6 @@ class TwoStepRefresh:
     @property
     def results(self) -> dict[int, Result]:
         return dict(self._results)
-
-    @property
-    def newest(self) -> dict[int, int]:
-        """By bucket that was due, when the newest of its files came, as far as the tables tell."""
-        return dict(self._newest)
 
     @property
     def _end(self) -> int:
@@ -154,13 +147,6 @@ class TwoStepRefresh:
         return Result(
             bucket, Due.WAIT, Outcome.WAITING, reason=f"not due: {planner.not_due(observed, bucket)}"
         )
-
-
-def _newest(observed: Observed, due: Iterable[int]) -> dict[int, int]:
-    if not isinstance(observed, Observation):
-        return {}
-    times = {b: observed.view_inputs.newest(observed.buckets[b], observed.now) for b in due}
-    return {bucket: time for bucket, time in times.items() if time is not None}
 
 
 def _waiting(waiting: Waiting) -> Result:

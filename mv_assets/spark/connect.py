@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,17 @@ def _another(spark: SparkSession) -> SparkSession:
     # Older clients have no word for it, but can be made on the same connection.
     made: SparkSession = type(spark)(connection=spark.client._builder)  # type: ignore[call-arg]  # noqa: SLF001
     return made
+
+
+def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Change a client's settings, in one request.
+
+    That one of them is deprecated is nothing to tell a user of: it is set to be sure of it.
+    """
+    from pyspark.sql.connect.proto import ConfigRequest, KeyValue  # noqa: PLC0415
+
+    pairs = [KeyValue(key=key, value=value) for key, value in settings.items()]
+    spark.client.config(ConfigRequest.Operation(set=ConfigRequest.Set(pairs=pairs)))
 
 
 def close(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mv_assets.config import Spark
-from mv_assets.spark.connect import close, is_client, let_go_soon, new_session
+from mv_assets.spark.connect import close, is_client, let_go_soon, new_session, set_all
 from mv_assets.spark.errors import EngineRefused, EngineUnavailable, JobFailed
 from mv_assets.spark.failures import in_short, spark_errors
 from mv_assets.spark.job_size import PER_JOB
@@ -257,8 +257,7 @@ def _configure(spark: SparkSession, conf: Mapping[str, str]) -> None:
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     if is_client(spark):
-        # One by one, each would be a request.
-        spark.conf._set_all(dict(settings), silent=False)  # type: ignore[attr-defined]  # noqa: SLF001
+        set_all(spark, settings)
         return
     for key, value in settings.items():
         spark.conf.set(key, value)

@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from mv_assets.spark_sql.dates import worked_out
 from mv_assets.spark_sql.scope import Found
 from mv_assets.spark_sql.text import short
 
@@ -44,6 +45,23 @@ _PLAIN: tuple[type[exp.Expr], ...] = (
     exp.TsOrDsToDate, exp.Upper, exp.Var, exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.Where,
     exp.Year,
 )  # fmt: skip
+
+
+def _of_day(part: type[exp.Func]) -> Callable[[exp.Expr], exp.Expr]:
+    return lambda time: part(this=exp.TsOrDsToDate(this=time))
+
+
+def _of_time(part: type[exp.Func]) -> Callable[[exp.Expr], exp.Expr]:
+    return lambda time: part(this=time)
+
+
+# EXTRACT by what it extracts, as the functions that sqlglot reads of the same.
+_EXTRACTED: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {
+    "YEAR": _of_day(exp.Year), "QUARTER": _of_time(exp.Quarter), "MONTH": _of_day(exp.Month),
+    "WEEK": _of_day(exp.WeekOfYear), "DAY": _of_day(exp.Day), "DOW": _of_day(exp.DayOfWeek),
+    "DAYOFWEEK": _of_day(exp.DayOfWeek), "DOY": _of_day(exp.DayOfYear), "HOUR": _of_time(exp.Hour),
+    "MINUTE": _of_time(exp.Minute),
+}  # fmt: skip
 # Those that sqlglot writes as it reads them; it makes a timestamp of a TIME.
 _TYPES = frozenset(
     {
@@ -101,6 +119,11 @@ def expanded(node: exp.Expr, meaning: Meaning) -> exp.Expr:
         return _column(node, meaning)
     if isinstance(node, exp.Alias):
         return expanded(node.this, meaning)
+    if isinstance(node, exp.Extract) and node.name.upper() in _EXTRACTED:
+        return expanded(_EXTRACTED[node.name.upper()](node.expression), meaning)
+    day = worked_out(node)
+    if day is not None:
+        return day
     _check(node)
     return _rebuilt(node, lambda child: expanded(child, meaning))
 
@@ -112,8 +135,19 @@ def _column(column: exp.Column, meaning: Meaning) -> exp.Expr:
     if isinstance(meant, exp.Expr):
         inner = expanded(meant, meaning)
         return inner if isinstance(inner, (exp.Column, exp.Literal, exp.Paren)) else exp.Paren(this=inner)
-    if meant is None or meant.fields or meant.relation.source is None:
-        raise NotPlain(f"{short(column.sql('spark'))} is no column of a table")
+    return of_table(column, meaning)
+
+
+def of_table(node: exp.Expr, meaning: Meaning) -> exp.Column:
+    """The column of a table that a name means.
+
+    Raises:
+        NotPlain: it means none, or nobody knows which.
+
+    """
+    meant = meaning.get(id(node))
+    if not isinstance(meant, Found) or meant.fields or meant.relation.source is None:
+        raise NotPlain(f"{short(node.sql('spark'))} is no column of a table")
     return exp.column(
         exp.to_identifier(meant.column, quoted=True),
         table=exp.to_identifier(meant.relation.source.name, quoted=True),

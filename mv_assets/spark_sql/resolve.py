@@ -145,6 +145,11 @@ class Resolver:
         for identifier in join.args.get("using") or ():
             scope.merged.add(identifier.name.lower())
             self._merge(identifier.name, left, right)
+            # Its left side is the first of those that have it; an earlier USING has made one of them.
+            having = [relation for relation in left if relation.might_have(identifier.name)]
+            if having and having[0].column(identifier.name) is not None:
+                column = having[0].column(identifier.name) or identifier.name
+                self.meaning[id(identifier)] = Found(having[0], column, (), sure=True)
         self._expressions(join.args.get("on"), scope, {})
         if join.kind in ("SEMI", "ANTI"):
             del scope.relations[before:]

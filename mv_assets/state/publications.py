@@ -138,6 +138,9 @@ class Publications:
                 return
             if found.passed is None or found.passed_at is None:
                 tx.put_publication(replace(found, passed=found.version, passed_at=now))
+            elif found.passed_at > now:
+                # The clock was set back: it was at the latest now.
+                tx.put_publication(replace(found, passed_at=now))
             elif found.passed_at < now - keep:
                 oldest = max(found.oldest, found.passed)
                 tx.put_publication(replace(found, oldest=oldest, passed=found.version, passed_at=now))

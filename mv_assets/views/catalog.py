@@ -151,7 +151,7 @@ def prepare(draft: Draft, *, schemas: bool, listed: bool = False, only: Sequence
         views, wrong = _views(draft.project, sources, code)
         mistakes += [mistake for mistake in wrong if mistake.where not in unjudged]
     draft.add([*code.mistakes, *mistakes])
-    file = None if draft.folder is None or not draft.lines else draft.folder / Path(draft.file).name
+    file = Path(draft.file).absolute() if draft.lines else None
     return Catalog(draft.finished(), tables, views, code.functions, file, draft.lines)
 
 

@@ -393,14 +393,51 @@ def test_136_the_column_of_time_is_called_otherwise_and_as_before_again(
 
 def test_136_a_column_of_another_type_is_read_right_or_not_at_all(published_lake: PublishedLakes) -> None:
     made = filled(published_lake)
-    first = str(made.published().snapshot)
-    rows = rows_of(made.reader.rows(snapshot=first))
+    first, held = str(made.published().snapshot), made.reader.held()
+    rows, left = rows_of(held()), set(made.named().values())
     made.declare(view(sql=AS_TEXT))
+    made.look()
+    made.published()
     made.run()
     made.published()
     made.check_published()
-    if first in made.reader.snapshots():
+    # By its number only where it is read as it was.
+    in_delta = made.format == "delta"
+    assert (first in made.reader.snapshots()) == in_delta
+    if in_delta:
         assert rows_of(made.reader.rows(snapshot=first)) == rows
+    # Whoever had begun with it reads it to the end, for as long as anything is kept.
+    made.later(KEEP - GRACE)
+    assert made.collect().deleted == {}
+    assert rows_of(held()) == rows
+    for number in (0, 1, 2):
+        made.later(KEEP + GRACE)
+        made.overwrite(number)
+        made.published()
+        made.collect()
+    assert not made.folders() & left
+    made.check_published()
+
+
+def test_136_what_somebody_tagged_is_not_lost_with_a_column_of_another_type(
+    iceberg_lake: PublishedLakes,
+) -> None:
+    made = filled(iceberg_lake)
+    first = made.published().snapshot
+    assert isinstance(made.reader, IcebergReader)
+    assert first is not None
+    rows = rows_of(made.reader.rows(snapshot=first))
+    made.reader.table().manage_snapshots().create_tag(int(first), "end of year").commit()
+    made.declare(view(sql=AS_TEXT))
+    made.run()
+    assert "drop that branch or tag" in str(made.publish().error)
+    made.later(2 * KEEP)
+    made.publisher.expire(["v"])
+    made.garbage().collect("v")
+    assert rows_of(made.reader.rows(snapshot=first)) == rows
+    made.reader.table().manage_snapshots().remove_tag("end of year").commit()
+    made.published()
+    made.check_published()
 
 
 def test_137_drop_withdraws_the_tables_and_nothing_else(published_lake: PublishedLakes) -> None:

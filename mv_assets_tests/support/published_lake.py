@@ -66,6 +66,10 @@ class Reader(ABC):
         """The local paths of the newest's files."""
 
     @abstractmethod
+    def held(self, name: str = "v") -> Callable[[], pa.Table]:
+        """The newest as somebody reads it who has loaded the table now."""
+
+    @abstractmethod
     def exists(self, name: str = "v") -> bool: ...
 
     @abstractmethod
@@ -120,6 +124,10 @@ class IcebergReader(Reader):
         tasks = self.table(name).scan().plan_files()
         return [task.file.file_path.removeprefix("file://") for task in tasks]
 
+    def held(self, name: str = "v") -> Callable[[], pa.Table]:
+        table = self.table(name)
+        return lambda: table.scan().to_arrow()
+
     def exists(self, name: str = "v") -> bool:
         return self.catalog.table_exists(f"{self._namespace}.{name}")
 
@@ -151,6 +159,9 @@ class DeltaReader(Reader):
 
     def files(self, name: str = "v") -> list[str]:
         return self.table(name).file_uris()
+
+    def held(self, name: str = "v") -> Callable[[], pa.Table]:
+        return self.table(name).to_pyarrow_table
 
     def exists(self, name: str = "v") -> bool:
         return DeltaTable.is_deltatable(str(self._folder / name))

@@ -16,10 +16,12 @@ _MOMENT_MS = 2_000
 _giving = Lock()
 
 
-def look_when_quiet(watch: Watch, views: Iterable[str]) -> dict[str, Observed | MvError]:
+def look_when_quiet(
+    watch: Watch, views: Iterable[str], *, whole: bool = False
+) -> dict[str, Observed | MvError]:
     """Look at views; and once more where nothing is due yet, and something is in a moment."""
     names = list(views)
-    found = watch.round(names)
+    found = watch.round(names, whole=whole)
     left = _left(found)
     if left is None or not _giving.acquire(blocking=False):
         return found
@@ -27,7 +29,7 @@ def look_when_quiet(watch: Watch, views: Iterable[str]) -> dict[str, Observed | 
         sleep(left / 1_000)
     finally:
         _giving.release()
-    return watch.round(names)
+    return watch.round(names, whole=whole)
 
 
 def _left(found: Mapping[str, Observed | MvError]) -> int | None:

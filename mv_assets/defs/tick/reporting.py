@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 import dagster as dg
 from dagster import DagsterEventType, DagsterInstance
@@ -13,12 +13,15 @@ from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.names import CONTENT
 from mv_assets.defs.tick.claims import Claims
 from mv_assets.state import rules
-from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.model import Operation, PartitionRow, Snapshot, State
+from mv_assets.state.store import Store
 from mv_assets.views.view import View
 
 # So many buckets are asked after in a tick; the rest at the next ones.
 _MOST = 200
-
+# A bucket that was marked, was computed and came to rest again has fewer lines in the log since.
+_MOST_LINES = 20
+_COMPUTED = (Operation.APPEND, Operation.OVERWRITE, Operation.DELETE)
 
 # A place in the order in which a map was committed: version and bucket.
 Position = tuple[int, int]
@@ -45,6 +48,7 @@ def unreported(
     snapshot: Snapshot,
     since: Position,
     claimed: Claims,
+    store: Store,
 ) -> tuple[list[dg.AssetMaterialization], Position]:
     """Materializations of what was committed after `since`, and up to where all is told now.
 
@@ -72,12 +76,21 @@ def unreported(
             read = provenance(instance, deployment, view) if valid and read is None else read
             # Views above were computed from these very rows: to them nothing is new.
             version = (known.tags or {}).get(events.DATA_VERSION) if known is not None and same else None
-            metadata = events.of_bucket(row, "found in the map")
+            metadata = events.of_bucket(row, "found in the map", _reason(store, view, row.bucket))
             reports.append(
                 events.materialization(asset, view, row, metadata, read if valid else None, version)
             )
         through = through if left else mark
     return reports, since if left else end_of(snapshot.header.version)
+
+
+def _reason(store: Store, view: View, bucket: int) -> str | None:
+    """Why a bucket was computed the last time, as the log has it; None if it was new."""
+    log = iter(store.events(view.name, bucket, _MOST_LINES))
+    computed = next((line for line in log if line.operation in _COMPUTED), None)
+    before = takewhile(lambda line: line.operation not in _COMPUTED, log)
+    marks = (line.why for line in before if line.operation in (Operation.MARK, Operation.FORCE))
+    return None if computed is None else next(marks, None)
 
 
 def _changed(

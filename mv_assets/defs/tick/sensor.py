@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mv_assets.buckets import iso
 from mv_assets.defs import checks, events
-from mv_assets.defs.base_tables import missing_observations, width_of
+from mv_assets.defs.base_tables import missing_observations, newest_partition, width_of
 from mv_assets.defs.deployment import Deployment
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.signs_of_life import Deadline
@@ -31,6 +31,7 @@ from mv_assets.state import health
 from mv_assets.state.health import Wrong
 from mv_assets.state.rules import Due
 from mv_assets.tables.errors import TableUnreadable
+from mv_assets.tables.listing import Listing
 from mv_assets.views.view import View
 
 # Of the 60 s that Dagster gives a tick; a table with more to read is read on at the next one.
@@ -45,12 +46,14 @@ class Memory(BaseModel):
     """What a sensor remembers between ticks: only what it told Dagster, all else is in the map.
 
     By view: up to where in the map Dagster knows everything, when the checks were made, the last wipe,
-    whether it was a repair that was asked for last. And when there is something to look for again.
+    whether it was a repair that was asked for last. By table: the data version of a dimension, and which
+    files are broken. And when there is something to look for again.
     """
 
     reported: dict[str, tuple[int, int]] = Field(default_factory=dict, alias="told")
     checked: dict[str, str] = {}
     observed: dict[str, str] = {}
+    broken: dict[str, str] = {}
     wiped: dict[str, float] = {}
     repaired: dict[str, bool] = {}
     rests_until: int = 0
@@ -159,7 +162,9 @@ class _Tick:
 
     def _look(self) -> dict[str, Observed | MvError]:
         project, repository = self._project, self._context.repository_def
-        found = look_when_quiet(project.watch(Deadline(_READING_S)), self._views)
+        # Dagster knows nothing of a table that it was never told of, though nothing has changed.
+        new = self._to_observe() - self._result.memory.broken.keys()
+        found = look_when_quiet(project.watch(Deadline(_READING_S)), self._views, whole=bool(new))
         now = self._deployment.now()
         runs = living(self._instance, repository, self._deployment, project, unfinished(self._instance), now)
         graph = None if repository is None else repository.asset_graph
@@ -173,6 +178,8 @@ class _Tick:
                 self._report_error(view, observed)
             else:
                 self._go_on(view, observed, claimed)
+        # What can't be told now is another then; nobody has to look at all of it each time for that.
+        self._result.memory.broken = dict.fromkeys(new, "") | self._result.memory.broken
         return {name: found[name] for name in self._views}
 
     def _go_on(self, view: View, observed: Observed, claimed: Claims) -> None:
@@ -231,29 +238,47 @@ class _Tick:
         self._note(asking.view, f"{span} is no partition of Dagster's; use `mv-assets refresh`")
         return False
 
+    def _to_observe(self) -> set[str]:
+        """The tables that the views read, but for those that assets of the user's own tell of."""
+        read = {name for view in self._views.values() for name in view.declared.reads}
+        return (read & self._project.tables.keys()) - self._deployment.produced_by.keys()
+
+    def _has_other_broken(self, table: str, listing: Listing) -> bool:
+        """Whether other files are broken than those that Dagster was told of, or it was told of none yet."""
+        known, now = self._result.memory.broken.get(table), _digest(sorted(listing.broken))
+        self._result.memory.broken[table] = now
+        return known != now
+
     def _observe(self, view: View, observation: Observation, buckets: Sequence[int]) -> None:
         """Tell what the tables hold of buckets, where that is new: Dagster then shows what is out of date."""
+        to_observe = self._to_observe()
         for name, listing in observation.view_inputs.dimensions.items():
-            seen = events.observation(self._deployment.key_of(name), listing)
-            version = (seen.tags or {})[events.DATA_VERSION]
-            known = self._result.memory.observed.get(name)
-            if name in self._deployment.produced_by or known == version:
-                continue
-            self._result.memory.observed[name] = version
-            # Rows that were only put into other files are, to Dagster, the same.
-            if known not in {events.version_of(found) for found in rewrites.earlier(listing)}:
-                self._result.events.append(seen)
+            if name in to_observe:
+                self._observe_dimension(name, listing)
         for window, listing in zip(view.windows, observation.view_inputs.listings, strict=True):
             name, width = window.table, width_of(self._deployment, window.table)
-            if (
-                width is not None
-                and name in self._project.tables
-                and name not in self._deployment.produced_by
-            ):
+            if width is not None and name in to_observe:
                 spans = [view.buckets.window(bucket, window.before, window.after) for bucket in buckets]
+                now = self._deployment.now()
+                newest = newest_partition(self._deployment, name, listing, self._starts, now)
                 self._result.events += missing_observations(
-                    self._instance, self._deployment.key_of(name), listing, width, spans
+                    self._instance,
+                    self._deployment.key_of(name),
+                    listing,
+                    width,
+                    spans,
+                    newest if self._has_other_broken(name, listing) else (),
                 )
+
+    def _observe_dimension(self, name: str, listing: Listing) -> None:
+        seen = events.observation(self._deployment.key_of(name), listing)
+        version = (seen.tags or {})[events.DATA_VERSION]
+        known = self._result.memory.observed.get(name)
+        self._result.memory.observed[name] = version
+        # Rows that were only put into other files are, to Dagster, the same.
+        same = known == version or known in {events.version_of(each) for each in rewrites.earlier(listing)}
+        if self._has_other_broken(name, listing) or not same:
+            self._result.events.append(seen)
 
     def _report_map(
         self, view: View, observed: Observed, claimed: Claims, stale: Mapping[int, str] | None
@@ -281,7 +306,7 @@ class _Tick:
             self._project.store.snapshot(view.name) if isinstance(observed, Unchanged) else observed.snapshot
         )
         found, memory.reported[view.name] = unreported(
-            self._instance, self._deployment, view, snapshot, since, claimed
+            self._instance, self._deployment, view, snapshot, since, claimed, self._project.store
         )
         self._result.events += found
         overdue = checks.is_overdue(snapshot, self._project.clock())

@@ -61,7 +61,7 @@ class DeltaView:
 
     def commit(self, contents: Contents, at: int) -> Shown | None:
         with self._speaking():
-            self._rows.set_back()
+            self._rows.set_right()
             there, added, schemas = self._rows.paths(), list[AddAction](), list[pa.Schema]()
             paths = {self._path(file.path): file for file in contents.files}
             new = [path for path in paths if path not in there]
@@ -76,24 +76,23 @@ class DeltaView:
                 schemas.insert(0, known)
             return self._rows.commit(Files(added, kept), _united(schemas), contents.summary(at), at)
 
-    def set_back(self) -> bool:
-        with self._speaking():
-            return self._rows.set_back()
-
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():
             there = self._buckets.load()
-            self._buckets.set_back()
-            if there is None or (there.version or 0) < contents.version:
-                parts, paths = contents.parts, self._buckets.paths()
-                kept = {path.partition("-")[0]: path for path in paths if path.partition("-")[0] in parts}
-                added = [
-                    self._bucket_file(part, contents.buckets(where), at)
-                    for part, where in parts.items()
-                    if part not in kept
-                ]
-                files = Files(added, frozenset(kept.values()))
-                self._buckets.commit(files, BUCKETS, contents.summary(at), at)
+            version = -1 if there is None or there.version is None else there.version
+            is_right = there is not None and there.foreign is None
+            if version > contents.version or (version == contents.version and is_right):
+                return
+            self._buckets.set_right()
+            parts, paths = contents.parts, self._buckets.paths()
+            kept = {path.partition("-")[0]: path for path in paths if path.partition("-")[0] in parts}
+            added = [
+                self._bucket_file(part, contents.buckets(where), at)
+                for part, where in parts.items()
+                if part not in kept
+            ]
+            files = Files(added, frozenset(kept.values()))
+            self._buckets.commit(files, BUCKETS, contents.summary(at), at)
 
     def expire(self, _now: int) -> None:
         """Give up nothing: a log does not say since when something is no longer shown."""
@@ -131,9 +130,7 @@ class DeltaView:
         written = buffer.getvalue()
         # Another publisher may write the same part meanwhile.
         name = f"{part}-{uuid.uuid4().hex}.parquet"
-        # The library's own streams take bytes, which is what they get of a buffer that was not full.
-        with self._buckets.folder.open_output_stream(name, buffer_size=written.size + 1) as out:
-            out.write(written)
+        self._buckets.folder.write(name, written)
         return _added(name, written.size, pq.read_metadata(pa.BufferReader(written)), at)
 
     @contextmanager

@@ -135,7 +135,7 @@ def speaking(view: str, where: str, properties: Mapping[str, str]) -> Iterator[N
     """Whatever a library, a driver or a store says, in a sentence of ours."""
     try:
         yield
-    except (CommitFailedException, TableAlreadyExistsError) as error:
+    except (CommitFailedException, TableAlreadyExistsError, NoSuchTableError) as error:
         raise Lost from error
     except (MvError, Lost):
         raise

@@ -25,11 +25,12 @@ def remove(table: Table, gone: Sequence[Known], kept: Sequence[Known], *, data_f
             for manifest in _manifests(table, each)
             if manifest.manifest_path not in named
         }
-        paths = [each.snapshot.manifest_list for each in gone]
+        paths = list(manifests)
         if data_files:
             live = _data_files(table, [m for each in _near(gone, kept) for m in _manifests(table, each)])
             paths += sorted(_data_files(table, manifests.values()) - live)
-        for path in [*paths, *manifests]:
+        # Lists last: whoever is killed before finds by them what else there was.
+        for path in [*paths, *(each.snapshot.manifest_list for each in reversed(gone))]:
             # Others may have written into the table that files belong to it which do not.
             if _is_inside(table, path):
                 with suppress(Exception):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from contextlib import suppress
 from typing import NamedTuple
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from mv_assets.publish.contents import AT, VERSION, VIEW
+
+# What can't be read rightly any more since a snapshot, though who holds it may: in the summary of that one.
+FORGOTTEN = "mv-assets.forgotten"
 
 
 class Known(NamedTuple):
@@ -46,6 +50,50 @@ def said(snapshot: Snapshot, key: str) -> str | None:
     return None if snapshot.summary is None else snapshot.summary.get(key)
 
 
+class Forgotten(NamedTuple):
+    """Snapshots that nobody finds any more: the oldest version among them, and where their manifests are."""
+
+    oldest: int
+    lists: tuple[str, ...]
+
+    def said(self) -> dict[str, str]:
+        return {FORGOTTEN: json.dumps([self.oldest, self.lists])}
+
+
+def forgotten(each: Known) -> Forgotten | None:
+    """What went when a snapshot of ours came."""
+    with suppress(ValueError, TypeError):
+        oldest, lists = json.loads(said(each.snapshot, FORGOTTEN) or "null")
+        return Forgotten(int(oldest), tuple(map(str, lists)))
+    return None
+
+
+def forgotten_with(gone: Sequence[Known]) -> Forgotten | None:
+    """What is to be said of snapshots that go before their time; what went with them before, too."""
+    before = [found for each in gone if (found := forgotten(each)) is not None]
+    versions = [each.version for each in gone if each.version is not None]
+    lists = [path for each in before for path in each.lists] + [each.snapshot.manifest_list for each in gone]
+    oldest = [each.oldest for each in before] + versions
+    return Forgotten(min(oldest), tuple(lists)) if oldest else None
+
+
+def remains(each: Known) -> list[Known]:
+    """The snapshots that went when one of ours came, as far as their files are concerned."""
+    found = forgotten(each)
+    number = (each.snapshot.sequence_number or 1) - 1
+    return [
+        Known(
+            Snapshot.model_validate(
+                {"snapshot-id": 0, "sequence-number": number, "timestamp-ms": each.at, "manifest-list": path}
+            ),
+            None,
+            each.at,
+            own=True,
+        )
+        for path in (() if found is None else found.lists)
+    ]
+
+
 def expired(snapshots: Sequence[Known], now: int, keep: int, kept: Iterable[int]) -> Iterator[Known]:
     """Snapshots in whose place another one came longer ago than they are kept; never the last of ours.
 
@@ -54,11 +102,23 @@ def expired(snapshots: Sequence[Known], now: int, keep: int, kept: Iterable[int]
     stay, last = set(kept), next((each for each in reversed(snapshots) if each.own), None)
     over = [
         each
-        for each, following in pairwise(snapshots)
-        if following.at < now - keep and each.snapshot.snapshot_id not in stay and each is not last
+        for each, replaced in zip(snapshots, _replaced(snapshots, now), strict=True)
+        if replaced is not None
+        and replaced < now - keep
+        and each.snapshot.snapshot_id not in stay
+        and each is not last
     ]
     gone = {each.snapshot.snapshot_id for each in over}
     for each in reversed(snapshots):
         if not each.own and each.snapshot.snapshot_id not in gone:
             gone.discard(each.snapshot.parent_snapshot_id or 0)
     return (each for each in over if each.snapshot.snapshot_id in gone)
+
+
+def _replaced(snapshots: Sequence[Known], now: int) -> list[int | None]:
+    """When each had another in its place. One of a time to come, by a clock that was ahead, says nothing."""
+    found, following = list[int | None](), None
+    for each in reversed(snapshots):
+        found.append(following)
+        following = each.at if each.at <= now else following
+    return found[::-1]

@@ -24,7 +24,15 @@ from mv_assets.publish.iceberg import changes, settings
 from mv_assets.publish.iceberg.catalog import Manifest, Overwrite, Staged, table_of
 from mv_assets.publish.iceberg.leftovers import remove
 from mv_assets.publish.iceberg.schemas import mapping_of, numbered
-from mv_assets.publish.iceberg.snapshots import Known, expired, known, said
+from mv_assets.publish.iceberg.snapshots import (
+    Known,
+    expired,
+    forgotten,
+    forgotten_with,
+    known,
+    remains,
+    said,
+)
 from mv_assets.publish.target import Shown
 from mv_assets.text import printable
 
@@ -108,7 +116,14 @@ class PublishedTable:
         snapshot = self._table.current_snapshot() if last is None else last.snapshot
         assert snapshot is not None  # noqa: S101 - as said above
         io = self._table.io
-        return [Manifest(each, each.fetch_manifest_entry(io)) for each in snapshot.manifests(io)]
+        try:
+            return [Manifest(each, each.fetch_manifest_entry(io)) for each in snapshot.manifests(io)]
+        except FileNotFoundError as error:
+            now = table_of(self.catalog, self.identifier)
+            if now is not None and now.metadata_location == self._table.metadata_location:
+                raise
+            # It was withdrawn meanwhile, or what was shown then has expired.
+            raise Lost from error
 
     def commit(self, change: Change, summary: Mapping[str, str], at: int) -> Shown:
         """One snapshot more, on top of the last of ours; whatever else came since is not part of it.
@@ -127,13 +142,15 @@ class PublishedTable:
         assert shown is not None  # noqa: S101 - it was written just now
         return shown
 
-    def set_back(self) -> bool:
-        """Show the last snapshot of ours again, in the place of somebody else's; whether there is one."""
-        if self._table is None or self._last_own() is None:
-            return False
-        with self._transaction(self._table) as tx:
-            self._set_back(tx)
-        return True
+    def show_again(self, version: int) -> Shown | None:
+        """Show our last snapshot in the place of what came since; None if it shows another version."""
+        last = self._last_own()
+        if self._table is None or last is None or last.version != version:
+            return None
+        if self._foreign(self._table) is not None:
+            with self._transaction(self._table) as tx:
+                self._set_back(tx)
+        return self._seen()
 
     def expire(self, now: int) -> int | None:
         """Forget snapshots whose time is over; the oldest version that can still be read.
@@ -149,10 +166,23 @@ class PublishedTable:
                 self._left = []
             elif self._left:
                 self._forget(self._table)
-        if self._table is not None and self._left:
-            remove(self._table, self._left, self._known, data_files=self.owns_files)
+        due = [each for each in self._known if each.at < now - self.keep]
+        gone = [*self._left, *self._remains([*self._left, *due])]
+        if self._table is not None and gone:
+            remove(self._table, gone, self._known, data_files=self.owns_files)
             self._left = []
-        return min((each.version for each in self._known if each.version is not None), default=None)
+        held = [found for each in self._known if each not in due and (found := forgotten(each)) is not None]
+        versions = [each.version for each in self._known if each.version is not None]
+        return min([*versions, *(each.oldest for each in held)], default=None)
+
+    def _remains(self, snapshots: Sequence[Known]) -> list[Known]:
+        """What went with them and has files; the first list of manifests is deleted last."""
+        found, io = list[Known](), None if self._table is None else self._table.io
+        for each in snapshots:
+            old = remains(each)
+            if old and io is not None and io.new_input(old[0].snapshot.manifest_list).exists():
+                found += old
+        return found
 
     def _forget(self, table: Table) -> None:
         gone = {each.snapshot.snapshot_id for each in self._left}
@@ -173,7 +203,7 @@ class PublishedTable:
         if self.load() is None or self._table is None:
             return
         self.catalog.drop_table(self.identifier)
-        remove(self._table, self._known, [], data_files=self.owns_files)
+        remove(self._table, [*self._known, *self._remains(self._known)], [], data_files=self.owns_files)
 
     def _last_own(self) -> Known | None:
         return next((each for each in reversed(self._known) if each.own), None)
@@ -244,13 +274,38 @@ class PublishedTable:
                 changes.have_columns(tx, schema, change.sorted_by)
                 tx.set_properties({settings.MAPPING: mapping.model_dump_json()})
             gone = [files[path] for path in change.gone if path in files]
-            self._snapshot(tx, Operation.OVERWRITE, change, gone, summary)
             coming = [Known(self._known[-1].snapshot, None, at, own=True)] if self._known else []
-            left = self._expired(metadata, [*self._known, *coming], at, wrong)
-            if left:
-                changes.forget(tx, [each.snapshot.snapshot_id for each in left])
+            left = self._expired(metadata, [*self._known, *coming], at)
+            lost = self._wrong(metadata, wrong, left)
+            found = forgotten_with(lost)
+            said = summary if found is None else {**summary, **found.said()}
+            self._snapshot(tx, Operation.OVERWRITE, change, gone, said)
+            if left or lost:
+                changes.forget(tx, [each.snapshot.snapshot_id for each in (*left, *lost)])
         # Not before: of a commit that lost, nothing was forgotten.
         self._left = left
+
+    def _wrong(self, metadata: TableMetadata, schemas: frozenset[int], gone: Sequence[Known]) -> list[Known]:
+        """Snapshots that the table's columns would show wrong from now on.
+
+        Who holds one reads it rightly, by the columns that were: its files stay until its time is over.
+
+        Raises:
+            NotPublished: somebody has given one a name, so that it is kept.
+
+        """
+        found = [each for each in self._known if each.snapshot.schema_id in schemas and each not in gone]
+        ids = {each.snapshot.snapshot_id for each in found}
+        named = [
+            name for name, ref in metadata.refs.items() if name != changes.MAIN and ref.snapshot_id in ids
+        ]
+        if named:
+            why = (
+                f"a column is of another type now, by which {printable(named[0])!r} would be read wrong; "
+                "drop that branch or tag, or call the column otherwise in the view's query"
+            )
+            raise NotPublished(self.view, self.identifier, why)
+        return found
 
     def _snapshot(
         self,
@@ -266,17 +321,9 @@ class PublishedTable:
             for file in gone:
                 overwrite.delete_data_file(file)
 
-    def _expired(
-        self,
-        metadata: TableMetadata,
-        snapshots: Sequence[Known],
-        now: int,
-        wrong: frozenset[int] = frozenset(),
-    ) -> list[Known]:
-        """Snapshots whose time is over; those too that the table's columns would show wrong from now on."""
+    def _expired(self, metadata: TableMetadata, snapshots: Sequence[Known], now: int) -> list[Known]:
         named = {ref.snapshot_id for name, ref in metadata.refs.items() if name != changes.MAIN}
-        over = list(expired(snapshots, now, self.keep, named))
-        return over + [each for each in self._known if each.snapshot.schema_id in wrong and each not in over]
+        return list(expired(snapshots, now, self.keep, named))
 
 
 def _schema(metadata: TableMetadata, current: Schema, columns: StructType) -> Schema | None:

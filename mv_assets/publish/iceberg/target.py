@@ -65,6 +65,9 @@ class IcebergView:
 
     def commit(self, contents: Contents, at: int) -> Shown | None:
         with self._speaking():
+            again = self._rows.show_again(contents.version)
+            if again is not None:
+                return again
             wanted = self._wanted(contents)
             if self._rows.columns is None and not wanted.uris:
                 return None
@@ -72,16 +75,11 @@ class IcebergView:
             change = Change(self._columns(wanted), wanted.described, gone, self.time_column)
             return self._rows.commit(change, contents.summary(at), at)
 
-    def set_back(self) -> bool:
-        with self._speaking():
-            return self._rows.set_back()
-
     def commit_buckets(self, contents: Contents, at: int) -> None:
         with self._speaking():
             there = self._buckets.load()
-            if there is not None and there.version is not None and there.version >= contents.version:
-                if there.foreign is not None:
-                    self._buckets.set_back()
+            version = -1 if there is None or there.version is None else there.version
+            if version > contents.version or self._buckets.show_again(contents.version):
                 return
             change = self._change_of_buckets(contents)
             self._buckets.commit(change, contents.summary(at), at)

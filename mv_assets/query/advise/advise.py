@@ -10,7 +10,7 @@ from mv_assets.query.execute.relations import Relations
 from mv_assets.query.match.clock import without_clock
 from mv_assets.query.match.inner import Inner, inner_selects
 from mv_assets.query.match.request import request_of
-from mv_assets.query.match.statement import Statement, statement_of
+from mv_assets.query.match.statement import Statement, place_of, statement_of
 from mv_assets.query.route.pinned import Pinned
 from mv_assets.query.route.schema_cache import SchemaCache
 from mv_assets.run.opened import OpenProject
@@ -43,11 +43,24 @@ class _Asking:
         except NotPlain as why:
             reason = str(why)
         known = [*self._catalog.tables, *self._catalog.views]
-        found = list(self._inside(inner_selects(statement, known)))
+        selects = inner_selects(statement, known)
+        found = list(self._inside(selects))
         # Two SELECTs may want one view.
         proposals = {each.yaml: each for advice in found for each in advice.proposals}
         reasons = [each.reason for each in found if each.reason]
-        return Advice(tuple(proposals.values()), None if proposals else next(iter(reasons), reason))
+        if not proposals:
+            return Advice(reason=next(iter(reasons), reason))
+        return Advice(
+            tuple(proposals.values()), left=reason if self._reads_around(selects, statement) else None
+        )
+
+    def _reads_around(self, selects: Sequence[Inner], statement: Statement) -> bool:
+        """Whether a table that views are on is read outside of the SELECTs, too."""
+        return any(
+            self._timed(table.name.lower())
+            and not any(each.start <= place_of(table)[0] < each.end for each in selects)
+            for table in statement.tables
+        )
 
     def _inside(self, selects: Sequence[Inner]) -> Iterator[Advice]:
         for inner in selects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -54,13 +55,13 @@ class Advisor:
         return (view for view in found if view.declared.answers)
 
     def _match(self, view_columns: ViewColumns) -> None:
-        """Whether a view answers, by aggregates as they are asked for or by simpler ones: else it raises."""
-        try:
-            match(self.asked, view_columns)
-        except NotPlain:
-            if self.asked.simpler is None:
-                raise
-            match(replace(self.asked, aggregation=self.asked.simpler, simpler=None), view_columns)
+        """Whether a view answers, in one way or another: else it raises."""
+        *others, last = self.asked.ways
+        for asked in others:
+            with suppress(NotPlain):
+                match(asked, view_columns)
+                return
+        match(last, view_columns)
 
     def best(self) -> Proposal:
         """The smallest change of a view that lets it keep its groups, else a new view, else any change.

@@ -42,7 +42,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The best proposal for each SELECT of a query that a view could answer; `reason` if there is none."""
+    """The best proposal for each SELECT of a query that a view could answer; `reason` if there is none.
+
+    `left` says why a SELECT around those stays with the base table.
+    """
 
     proposals: tuple[Proposal, ...] = ()
     reason: str | None = None
+    left: str | None = None

@@ -106,13 +106,12 @@ class Planner:
         return Served(reason=reason, considered=considered)
 
     def _routed(self, asked: Request, sources: dict[str, Source]) -> tuple[Request, Route]:
-        """Who answers: with the aggregates as they are asked for, else with simpler ones."""
-        found = self._route(asked, sources)
-        if found.assignment.parts or asked.simpler is None:
-            return asked, found
-        other = replace(asked, aggregation=asked.simpler, simpler=None)
-        again = self._route(other, sources)
-        return (other, again) if again.assignment.parts else (asked, found)
+        """Who answers, in the first way in which views do."""
+        tried = [(asked, self._route(asked, sources))]
+        for other in asked.ways[1:]:
+            if not tried[-1][1].assignment.parts:
+                tried.append((other, self._route(other, sources)))
+        return tried[-1] if tried[-1][1].assignment.parts else tried[0]
 
     def _route(self, asked: Request, sources: dict[str, Source]) -> Route:
         eligibility, freshness = self._eligibility, self._freshness

@@ -256,7 +256,12 @@ def aggregation_of(shape: Shape, kinds: Mapping[str, str | None]) -> Aggregation
 
 def simpler_aggregation_of(shape: Shape, kinds: Mapping[str, str | None]) -> Aggregation | None:
     """The same of simpler aggregates; None if there are none."""
-    whole = {at: found for at, item in enumerate(shape.items) if (found := simpler(item)) is not None}
+    whole = {
+        at: found
+        for at, item in enumerate(shape.items)
+        if (found := simpler(item)) is not None
+        and not (found.likeness is Likeness.LINEAR and _is_floating(item, kinds))
+    }
     items = tuple(
         whole[at].expression if at in whole else simpler_inside(item) for at, item in enumerate(shape.items)
     )
@@ -359,7 +364,7 @@ class _Taken:
         spread = SPREADS.get(type(node)) or SPREADS.get(called(node))
         if spread is not None:
             value, condition = only_where(argument_of(node), condition)
-            if self._is_floating(value):
+            if _is_floating(value, self.kinds):
                 raise NotPlain(_FLOATING_SPREAD)
             squares = Partial(Kind.SUM, _square(value), condition, instead=self._wide_square(value))
             return Spread(spread, *self._sum_and_count(value, condition), self._partial(squares))
@@ -369,14 +374,6 @@ class _Taken:
         total = self._partial(Partial(Kind.SUM, value, condition))
         return total, self._partial(Partial(Kind.COUNT, value, condition))
 
-    def _is_floating(self, value: exp.Expr) -> bool:
-        """Whether it is known to be a floating point number; where it is not, its type will tell."""
-        cast = bare(value).find(exp.Cast, exp.TryCast)
-        if cast is not None:
-            return cast is bare(value) and cast.args["to"].this in (exp.DType.FLOAT, exp.DType.DOUBLE)
-        kinds = {self.kinds.get(spelled(column)) for column in value.find_all(exp.Column)}
-        return not kinds.isdisjoint({"float", "double"})
-
     def _wide_square(self, value: exp.Expr) -> exp.Expr | None:
         """The square of an integer as one that does not overflow."""
         if self.kinds.get(spelled(value)) not in INTEGERS:
@@ -385,6 +382,15 @@ class _Taken:
 
     def _partial(self, partial: Partial) -> int:
         return _place(self.partials, partial.spelled, partial)
+
+
+def _is_floating(value: exp.Expr, kinds: Mapping[str, str | None]) -> bool:
+    """Whether it is known to be a floating point number; where it is not, its type will tell."""
+    cast = bare(value).find(exp.Cast, exp.TryCast)
+    if cast is not None:
+        return cast is bare(value) and cast.args["to"].this in (exp.DType.FLOAT, exp.DType.DOUBLE)
+    found = {kinds.get(spelled(column)) for column in value.find_all(exp.Column)}
+    return not found.isdisjoint({"float", "double"})
 
 
 def _square(value: exp.Expr) -> exp.Expr:

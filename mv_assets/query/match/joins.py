@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mv_assets.spark_sql.canonical import Meaning, NotPlain, bare, expanded, spelled
+from mv_assets.spark_sql.canonical import Meaning, NotPlain, bare, expanded, of_table, spelled
 from mv_assets.spark_sql.text import short
 
 _KINDS = frozenset({"", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"})
+# The sides of inner joins, with equalities of two tables and without.
+_INNER = frozenset({"", "CROSS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +21,19 @@ class Joined:
 
     table: str
     side: str
-    using: tuple[str, ...]
     on: exp.Expr | None
 
-    def equalities(self, base: str) -> frozenset[str]:
-        """What it joins by, in one spelling; the left side of USING is the base's column."""
-        if self.on is None:
-            return frozenset(_equality(f"{base}.{name}", f"{self.table}.{name}") for name in self.using)
-        return frozenset(map(_spelled_condition, flat(self.on)))
+    @property
+    def inner(self) -> bool:
+        return self.side in _INNER
 
-    def equal_columns(self, base: str) -> dict[str, exp.Expr]:
+    @property
+    def conditions(self) -> dict[str, exp.Expr]:
+        """What it joins by, each in one spelling."""
+        return {_spelled_condition(each): each for each in flat(self.on)}
+
+    def equal_columns(self) -> dict[str, exp.Expr]:
         """Its columns that a row which matches has, and not null, equal to what is joined with them."""
-        if self.on is None:
-            return {name: exp.column(name, table=base) for name in self.using}
         found: dict[str, exp.Expr] = {}
         for each in flat(self.on):
             if isinstance(each, exp.EQ):
@@ -43,8 +45,6 @@ class Joined:
     def reading(self, relation: str) -> str:
         """As SQL that reads another relation in the table's place."""
         words = f"{self.side} JOIN `{relation}` AS `{self.table}`".strip()
-        if self.using:
-            return f"{words} USING ({', '.join(f'`{name}`' for name in self.using)})"
         return words if self.on is None else f"{words} ON {self.on.sql('spark')}"
 
 
@@ -58,6 +58,8 @@ class Beyond:
     # What the view joins LEFT and the query INNER; and the other way round.
     narrower: tuple[Joined, ...] = ()
     wider: tuple[Joined, ...] = ()
+    # Equalities that inner joins of the query have besides those of the view.
+    equalities: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,37 +72,67 @@ class From:
     def beyond(self, other: From) -> Beyond:
         """How this, a query's, differs from that, a view's.
 
-        In whatever order: what the others join by does not speak of these.
-
         Raises:
             NotPlain: the rows do not come from the same tables.
 
         """
         if self.base != other.base:
             raise NotPlain("its rows do not come from the same table")
-        own, theirs = self._by_table(), other._by_table()
+        theirs = {join.table: join for join in other.joins}
+        own = {join.table: join for join in self._in_order_of([*theirs])}
         both = own.keys() & theirs.keys()
-        narrower, wider = list[Joined](), list[Joined]()
+        narrower, wider, equalities = list[Joined](), list[Joined](), list[exp.Expr]()
         for table in sorted(both):
             mine, its = own[table], theirs[table]
-            if mine.equalities(self.base) != its.equalities(self.base):
+            more = mine.conditions.keys() - its.conditions.keys()
+            if its.conditions.keys() - mine.conditions.keys() or (more and not mine.inner):
                 raise NotPlain(f"it joins {table} otherwise than the query: join it in the same way")
+            # Of an inner join, they are left to be met.
+            equalities += [each for name, each in mine.conditions.items() if name in more]
             match mine.side, its.side:
                 case "", "LEFT":
                     narrower.append(its)
                 case "LEFT", "":
                     wider.append(its)
-                case one, another if one != another:
+                case one, another if one != another and not (mine.inner and its.inner):
                     raise NotPlain(f"it joins {table} otherwise than the query: join it in the same way")
         return Beyond(
             tuple(join for table, join in own.items() if table not in both),
             tuple(join for table, join in theirs.items() if table not in both),
             tuple(narrower),
             tuple(wider),
+            tuple(equalities),
         )
 
-    def _by_table(self) -> dict[str, Joined]:
-        return {join.table: join for join in self.joins}
+    def equal(self) -> list[tuple[exp.Column, exp.Column]]:
+        """The columns that inner joins make equal, and not null."""
+        sides = (
+            [bare(side) for side in (each.this, each.expression)]
+            for join in self.joins
+            if join.inner
+            for each in map(bare, flat(join.on))
+        )
+        return [
+            (one, other)
+            for one, other in sides
+            if isinstance(one, exp.Column) and isinstance(other, exp.Column)
+        ]
+
+    def _in_order_of(self, tables: Sequence[str]) -> tuple[Joined, ...]:
+        """The joins in the order of those tables, as far as inner ones can be moved, of the same rows.
+
+        An equality belongs to the last of its two tables, so which that is depends on the order.
+        """
+        place = {table: at for at, table in enumerate(tables)}
+        joins = sorted(self.joins, key=lambda join: place.get(join.table, len(place)))
+        order = [self.base, *(join.table for join in joins)]
+        inner = {join.table: list[exp.Expr]() for join in joins if join.inner}
+        for each in (each for join in self.joins if join.inner for each in flat(join.on)):
+            last = order[max(map(order.index, _linked(each)))]
+            if last not in inner:
+                return self.joins
+            inner[last].append(each)
+        return tuple(_inner(join.table, inner[join.table]) if join.table in inner else join for join in joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +163,21 @@ def rows_of(select: exp.Select, meaning: Meaning, base: str | None = None) -> Ro
     if base in free and len(free) == len(written):
         order = [base, *(table for table in order if table != base)]
         free = {*order[1:]}
-    loose = [each for join in nodes if _is_free(join) for each in flat(join.args.get("on"))]
     linking: dict[str, list[exp.Expr]] = {table: [] for table in free}
     conditions, opaque = list[exp.Expr](), None
+    inner = {table: join for table, join in written.items() if _is_free(join)}
+    met = [each for table, join in inner.items() for each in _using(join, table, meaning)]
+    loose = [each for join in inner.values() for each in flat(join.args.get("on"))]
     for each in (*loose, *conjuncts(select)):
         try:
-            condition = expanded(each, meaning)
+            met.append(expanded(each, meaning))
         except NotPlain as reason:
             opaque = reason
-            continue
+    for condition in met:
         linked = max(map(order.index, _linked(condition)), default=0)
         linking.get(order[linked], conditions).append(condition)
     joins = (
-        _free(table, linking[table]) if table in free else _joined(written[table], table, meaning)
+        _inner(table, linking[table]) if table in free else _joined(written[table], table, meaning)
         for table in order[1:]
     )
     together = tuple(each for table in linking for each in linking[table])
@@ -152,7 +186,7 @@ def rows_of(select: exp.Select, meaning: Meaning, base: str | None = None) -> Ro
 
 def _is_free(join: exp.Join) -> bool:
     """Whether it is an inner join, by conditions that might as well stand in WHERE."""
-    return not join.side and join.kind in ("", "INNER", "CROSS") and not join.args.get("using")
+    return not join.side and join.kind in ("", "INNER", "CROSS")
 
 
 def _linked(condition: exp.Expr) -> set[str]:
@@ -165,11 +199,10 @@ def _linked(condition: exp.Expr) -> set[str]:
     return tables if len(tables) == len(sides) else set()
 
 
-def _free(table: str, linking: Iterable[exp.Expr]) -> Joined:
-    conditions = list(linking)
-    if not conditions:
-        return Joined(table, "CROSS", (), None)
-    return Joined(table, "", (), exp.and_(*conditions, copy=False))
+def _inner(table: str, linking: Sequence[exp.Expr]) -> Joined:
+    if not linking:
+        return Joined(table, "CROSS", None)
+    return Joined(table, "", exp.and_(*linking))
 
 
 def tables_of(select: exp.Select) -> list[str]:
@@ -202,9 +235,23 @@ def _table(node: exp.Expr) -> str:
 
 def _joined(join: exp.Join, table: str, meaning: Meaning) -> Joined:
     side = {"CROSS": "CROSS", "SEMI": "LEFT SEMI", "ANTI": "LEFT ANTI"}.get(join.kind, join.side)
-    using = tuple(identifier.name.lower() for identifier in join.args.get("using") or ())
     on = join.args.get("on")
-    return Joined(table, side, using, None if on is None else expanded(on, meaning))
+    by = _using(join, table, meaning) if on is None else [expanded(on, meaning)]
+    return Joined(table, side, exp.and_(*by) if by else None)
+
+
+def _using(join: exp.Join, table: str, meaning: Meaning) -> list[exp.Expr]:
+    """What USING says of two columns."""
+    names = join.args.get("using") or ()
+    return [
+        exp.EQ(
+            this=of_table(name, meaning),
+            expression=exp.column(
+                exp.to_identifier(name.name.lower(), quoted=True), table=exp.to_identifier(table, quoted=True)
+            ),
+        )
+        for name in names
+    ]
 
 
 def conjuncts(select: exp.Select) -> list[exp.Expr]:

@@ -107,7 +107,7 @@ def _unique_key(asked: Request, view_columns: ViewColumns, join: Joined) -> Uniq
             f"its {words} {join.table} may lose rows: join {join.table} in the query as well, "
             f"or LEFT JOIN it in the view by a declared key: {{table: {join.table}, key: ...}}"
         )
-    by = join.equal_columns(base)
+    by = join.equal_columns()
     if not key:
         declare = f"declare its unique key: {{table: {join.table}, key: ...}}"
         raise NotPlain(f"its JOIN {join.table} may double rows; {declare}")
@@ -120,7 +120,7 @@ def _unique_key(asked: Request, view_columns: ViewColumns, join: Joined) -> Uniq
 
 def _matched(asked: Request, view_columns: ViewColumns, join: Joined) -> exp.Expr:
     """A condition that leaves of rows joined LEFT those which found a match."""
-    columns = [exp.column(name, table=join.table) for name in join.equal_columns(asked.source.base)]
+    columns = [exp.column(name, table=join.table) for name in join.equal_columns()]
     if not columns:
         raise NotPlain(f"rows without a match in {join.table} are in it, too; it can't tell them")
     kept = [column for column in columns if spelled(column) in view_columns.columns]
@@ -129,10 +129,14 @@ def _matched(asked: Request, view_columns: ViewColumns, join: Joined) -> exp.Exp
     return _not_null(kept[0])
 
 
-def _never_null(asked: Request, join: Joined) -> bool:
-    """Whether the query takes only rows that found a match: where there is none, all columns are null."""
-    columns = [c for each in asked.filters for c in each.find_all(exp.Column) if c.table == join.table]
-    return any(asked.known.proves(_not_null(column)) for column in columns)
+def _never_null(asked: Request, join: Joined, filters: Sequence[exp.Expr]) -> bool:
+    """Whether the query takes only rows that found a match: where there is none, all columns are null.
+
+    By its conditions alone: what inner joins are joined by, a view's rows without a match do not meet.
+    """
+    met = Known((*asked.conditions, *filters), asked.known.kinds)
+    columns = [c for each in filters for c in each.find_all(exp.Column) if c.table == join.table]
+    return any(met.proves(_not_null(column)) for column in columns)
 
 
 def _not_null(column: exp.Column) -> exp.Expr:
@@ -176,25 +180,27 @@ def _groups(asked: Request, view_columns: ViewColumns, noted: Noted) -> Match:
         raise NotPlain(f"it keeps no single rows, and {aggregation}")
     if asked.opaque is not None:
         raise NotPlain(f"it keeps no single rows, and {asked.opaque}")
-    further = beyond.further
+    further, asked_for = beyond.further, (*asked.filters, *beyond.equalities)
     for join in beyond.wider:
-        if not _never_null(asked, join):
+        if not _never_null(asked, join, asked_for):
             raise NotPlain(
                 f"rows without a match in {join.table} are not in it: LEFT JOIN {join.table} in the view, "
                 "or ask only for rows with a match"
             )
     relies = _unique_keys(asked, view_columns, beyond.fewer)
     over = _Over(view_columns, asked.time, frozenset(join.table for join in further), asked.kinds)
-    _refuse_unlike_keys(asked, aggregation, [each for join in further for each in _joined_by(asked, join)])
+    _refuse_unlike_keys(
+        asked, aggregation, (*beyond.equalities, *(join.on for join in further if join.on is not None))
+    )
     kept = Known(view_columns.conditions.values(), asked.known.kinds)
-    filters = [each for each in asked.filters if not kept.proves(each)]
-    narrower = [join for join in beyond.narrower if not _never_null(asked, join)]
+    filters = [each for each in asked_for if not kept.proves(each)]
+    narrower = [join for join in beyond.narrower if not _never_null(asked, join, asked_for)]
     filters += noted.all(lambda join: _matched(asked, view_columns, join), narrower)
     made = Match(
         view_columns,
         None,
         relies,
-        noted.all(lambda join: over.join(asked, join), further),
+        noted.all(over.join, further),
         noted.all(over.expression, filters),
         noted.all(over.expression, aggregation.keys),
         noted.all(over.expression, aggregation.extras),
@@ -202,17 +208,6 @@ def _groups(asked: Request, view_columns: ViewColumns, noted: Noted) -> Match:
     )
     noted.refuse()
     return made
-
-
-def _joined_by(asked: Request, join: Joined) -> list[exp.Expr]:
-    """The conditions of a join."""
-    if join.on is not None:
-        return [join.on]
-    sides = [
-        [exp.column(name, table=table, quoted=True) for table in (asked.source.base, join.table)]
-        for name in join.using
-    ]
-    return [exp.EQ(this=left, expression=right) for left, right in sides]
 
 
 def _refuse_unlike_keys(asked: Request, aggregation: Aggregation, joined: Sequence[exp.Expr]) -> None:
@@ -245,10 +240,9 @@ class _Over:
         self._time = time
         self._joined = joined
 
-    def join(self, asked: Request, join: Joined) -> Joined:
+    def join(self, join: Joined) -> Joined:
         """A join to the view's rows."""
-        conditions = [self.expression(each) for each in _joined_by(asked, join)]
-        return replace(join, using=(), on=exp.and_(*conditions, copy=False) if conditions else None)
+        return replace(join, on=None if join.on is None else self.expression(join.on))
 
     def expression(self, node: exp.Expr) -> exp.Expr:
         lack = Lack()

@@ -58,10 +58,7 @@ class Asked:
     @classmethod
     def of(cls, asked: Request) -> Self:
         base, anything = asked.source.base, Known((), asked.known.kinds)
-        joined = {
-            join.table: _columns(join.on) | frozenset(Column(base, name) for name in join.using)
-            for join in asked.source.joins
-        }
+        joined = {join.table: _columns(join.on) for join in asked.source.joins}
         grouped = isinstance(asked.aggregation, Aggregation) and asked.opaque is None
         aggregation = None if isinstance(asked.aggregation, Refusal) else asked.aggregation
         keys = () if aggregation is None else (*aggregation.keys, *aggregation.extras)
@@ -103,7 +100,7 @@ class Outline:
             view.source.base,
             frozenset(join.table for join in joins),
             frozenset(join.table for join in joins if join.side != "LEFT" or not view.keys.get(join.table)),
-            _columns(*kept),
+            _columns(*kept, *view.alike),
             _columns(*view.conditions.values()),
             tuple(fact_of(each, asked.known.kinds) for each in view.conditions.values()),
             parts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -50,6 +50,13 @@ class Request:
     by_clock: bool = False
     # The same of other aggregates, where no view has these.
     simpler: Aggregation | None = None
+
+    @property
+    def ways(self) -> tuple[Request, ...]:
+        """It as it is; and where it has any, by simpler aggregates."""
+        if self.simpler is None:
+            return (self,)
+        return self, replace(self, aggregation=self.simpler, simpler=None)
 
 
 def request_of(

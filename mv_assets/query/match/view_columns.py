@@ -28,8 +28,12 @@ from mv_assets.spark_sql.resolve import Resolver
 from mv_assets.spark_sql.scope import Source
 from mv_assets.spark_sql.spark_functions import GENERATORS, TIME_WINDOWS
 from mv_assets.spark_sql.text import short
+from mv_assets.tables.types import INTEGERS
 from mv_assets.views.admission import ViewSql
 from mv_assets.views.view import View
+
+# What is equal is the same of these types, and of decimals.
+_EXACT = INTEGERS | {"string", "date", "timestamp", "timestamp_ntz", "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class ViewColumns:
     range: Range
     # The same by the view's own columns, for views on this one.
     expressions: Mapping[str, exp.Expr]
+    # Those of joined tables that it has as what they are joined with.
+    alike: tuple[exp.Column, ...]
     # Declared keys of what it joins itself.
     keys: Mapping[str, tuple[str, ...]]
 
@@ -107,9 +113,22 @@ def view_columns_of(
         range_ = range_.and_(below.range)
     conditions = {spelled(each): each for each in others} | (dict(below.conditions) if below else {})
     grained = _finest(found, columns, time)
+    alike = _alike(source, columns, sources)
+    columns = {spelled(each): column for each, column in alike} | columns
     # What a view below has joined is in its own rows' inputs only.
     unique = view.declared.keys if below is None else {}
-    return ViewColumns(view, source, grained, columns, values, conditions, range_, found, unique)
+    return ViewColumns(
+        view,
+        source,
+        grained,
+        columns,
+        values,
+        conditions,
+        range_,
+        found,
+        tuple(each for each, _ in alike),
+        unique,
+    )
 
 
 def _select_of(view: View) -> exp.Select:
@@ -181,6 +200,33 @@ def _finest(found: Mapping[str, exp.Expr], columns: Mapping[str, str], time: Tim
         if best.grain is not None and (each.grain is None or nested(each.grain, best.grain)):
             best = each
     return best
+
+
+def _alike(
+    source: From, columns: Mapping[str, str], sources: Mapping[str, Source]
+) -> list[tuple[exp.Column, str]]:
+    """Columns of its rows that are another one of which it has a column; with that."""
+    known, found = dict(columns), list[tuple[exp.Column, str]]()
+    pairs = [pair for pair in source.equal() if _means_one_value(pair, sources)]
+    for _ in pairs:
+        for one, other in (*pairs, *(pair[::-1] for pair in pairs)):
+            column = known.get(spelled(one))
+            if column is not None and spelled(other) not in known:
+                known[spelled(other)] = column
+                found.append((other, column))
+    return found
+
+
+def _means_one_value(pair: tuple[exp.Column, exp.Column], sources: Mapping[str, Source]) -> bool:
+    """Whether what is equal is the same: 0.0 equals -0.0, and a text another one if it is collated."""
+    kinds = [_kind(column, sources) for column in pair]
+    sure = all(
+        column.name.lower() not in map(str.lower, sources[column.table].unsure)
+        for column in pair
+        if column.table in sources
+    )
+    exact = kinds[0] in _EXACT or str(kinds[0]).startswith("decimal")
+    return sure and exact and kinds[0] == kinds[1]
 
 
 def _grained(name: str, item: exp.Expr, time: TimeOf) -> list[Grained]:

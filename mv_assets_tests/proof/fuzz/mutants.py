@@ -20,6 +20,7 @@ from mv_assets.query.match import (
     truncation,
     view_columns,
 )
+from mv_assets.query.match.implication.known import Known
 from mv_assets.query.match.implication.value_sets import ValueSet
 from mv_assets.query.match.spans import joined
 from mv_assets.query.route import assignment, eligibility, schema_cache
@@ -153,6 +154,43 @@ def rows_without_a_match_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(matches, "_matched", lambda *_: exp.true())
 
 
+def equalities_of_joins_are_conditions(patch: pytest.MonkeyPatch) -> None:
+    def never_null(asked: Any, join: Any) -> bool:
+        columns = [c for each in asked.filters for c in each.find_all(exp.Column) if c.table == join.table]
+        known: Known = asked.known
+        return any(known.proves(matches._not_null(column)) for column in columns)
+
+    patch.setattr(matches, "_never_null", never_null)
+
+
+def a_grouping_set_is_left_out(patch: pytest.MonkeyPatch) -> None:
+    real = aggregation.Aggregation.merging
+
+    def merging(self: Any, *given: Any) -> str:
+        return real(self if self.sets is None else replace(self, sets=self.sets[:-1]), *given)
+
+    patch.setattr(aggregation.Aggregation, "merging", merging)
+
+
+def a_sample_is_all(patch: pytest.MonkeyPatch) -> None:
+    real = aggregation.Spread.merged
+
+    def merged(self: Any, *given: Any) -> str:
+        return real(replace(self, function=(self.function[0], not self.function[1])), *given)
+
+    patch.setattr(aggregation.Spread, "merged", merged)
+
+
+def a_number_is_added_to_nothing(patch: pytest.MonkeyPatch) -> None:
+    real = simpler._filtered
+
+    def filtered(aggregate: Any, condition: Any) -> Any:
+        counts = isinstance(aggregate, exp.Count)
+        return real(exp.Count(this=exp.Star()) if counts else aggregate, condition)
+
+    patch.setattr(simpler, "_filtered", filtered)
+
+
 def the_sum_of_nothing_is_0(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simpler, "_if_any", lambda _, value: value)
 
@@ -218,6 +256,13 @@ MUTANTS: dict[str, tuple[Mutant, str]] = {
     ),
     "a join that doubles is taken for a plain one": (a_join_that_doubles_is_a_plain_one, ""),
     "rows that found no match are in an inner join": (rows_without_a_match_are_kept, r"(?i)(?<!left) join"),
+    "a join's own equality is met by rows without a match": (
+        equalities_of_joins_are_conditions,
+        r"(?i)\bz(ones)?\.zone\W+(> 1|IS NULL|0|IN)",
+    ),
+    "a grouping set is left out": (a_grouping_set_is_left_out, "ROLLUP|CUBE|GROUPING SETS"),
+    "the spread of a sample is that of all": (a_sample_is_all, "stddev|var"),
+    "a number is added to nothing": (a_number_is_added_to_nothing, r"(?i)sum\(\S*x \+ 1\)|sum\(3 - "),
     "the sum of nothing is 0": (the_sum_of_nothing_is_0, r"(?i)sum\((1|case .* else 0 end)\)"),
     "a LEFT JOIN is taken for an inner one": (a_left_join_is_an_inner_one, r"(?i)left join"),
     "an upstream bucket is believed without a listing": (an_upstream_may_be_stale, ""),

@@ -1,7 +1,7 @@
 """Whatever happens to the files, a query gives what the base table would give. DuckDB says what that is.
 
-MV_ASSETS_FUZZ_WORLDS and MV_ASSETS_FUZZ_QUERIES (for each world) ask for more, as `make prove` does;
-MV_ASSETS_FUZZ_SEED for one world only.
+MV_ASSETS_FUZZ_WORLDS and MV_ASSETS_FUZZ_QUERIES (for each world) ask for more, and MV_ASSETS_SEED for others,
+as `make prove` does; MV_ASSETS_FUZZ_SEED for one world only.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mv_assets_tests.proof.fuzz.views import BY_NAME_ONLY, VIEWS
 from mv_assets_tests.proof.fuzz.world import World
 
 SEED = os.environ.get("MV_ASSETS_FUZZ_SEED")
+FIRST = int(os.environ.get("MV_ASSETS_SEED", "0"))
 WORLDS = int(os.environ.get("MV_ASSETS_FUZZ_WORLDS", "1"))
 QUERIES = int(os.environ.get("MV_ASSETS_FUZZ_QUERIES", "90"))
 MOMENTS = 3
@@ -34,7 +35,7 @@ def told(wrong: list[Wrong]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(WORLDS) if SEED is None else [int(SEED)])
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + WORLDS) if SEED is None else [int(SEED)])
 def test_views_change_no_answer(seed: int, tmp_path: Path, quick: Engine, record_property: Record) -> None:
     world, tally, wrong = World(seed, tmp_path, quick), Tally(), list[Wrong]()
     with quick.session() as spark:
@@ -50,7 +51,7 @@ def test_views_change_no_answer(seed: int, tmp_path: Path, quick: Engine, record
             check.close()
     world.close()
     assert not wrong, told(wrong)
-    assert tally.served > 0.35 * tally.queries, tally
+    assert tally.served >= 0.5 * tally.queries, tally
     assert tally.several > 0.03 * tally.queries, tally
     assert tally.mixed > 0.1 * tally.queries, tally
     if tally.queries >= 200:
@@ -61,7 +62,7 @@ def test_views_change_no_answer(seed: int, tmp_path: Path, quick: Engine, record
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 100 + WORLDS))
+@pytest.mark.parametrize("seed", range(FIRST + 100, FIRST + 100 + WORLDS))
 def test_answers_as_users_ask_for_them(
     seed: int, tmp_path: Path, quick: Engine, record_property: Record
 ) -> None:

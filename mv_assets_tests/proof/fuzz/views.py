@@ -45,7 +45,8 @@ class Known:
 
 
 _MEASURES = """count(*) AS n, count(fare) AS fares, sum(fare) AS fare, min(fare) AS cheap, max(fare) AS dear,
-    sum(x) AS xs, count(x) AS xn, min(x) AS lo, max(x) AS hi, sum(f) AS fsum, count(f) AS fn, min(f) AS flo,
+    sum(x) AS xs, count(x) AS xn, sum(x * x) AS xx,
+    min(x) AS lo, max(x) AS hi, sum(f) AS fsum, count(f) AS fn, min(f) AS flo,
     max(f) AS fhi, bool_and(flag) AS always, bool_or(flag) AS ever, max(at) AS last, min(at) AS since"""
 
 HOURLY = Known(

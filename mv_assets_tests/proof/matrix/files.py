@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ import pytest
 from pyarrow import fs
 
 from mv_assets.config import Storage
-from mv_assets.publish.delta import table as delta_table
 from mv_assets.run import warehouse
 from mv_assets.tables.files import local, locations
 from mv_assets.tables.files.locations import filesystem_at
@@ -65,6 +63,4 @@ def faulty(process: Process) -> Iterator[None]:
         patch.setattr(warehouse, "os", SimpleNamespace(**(vars(os) | settling)))
         patch.setattr(warehouse, "filesystem_at", at)
         patch.setattr(locations, "_store", lambda *_: store_of(process))
-        gone = SimpleNamespace(rmtree=called("delete_dir", shutil.rmtree, changes=True))
-        patch.setattr(delta_table, "shutil", gone)
         yield

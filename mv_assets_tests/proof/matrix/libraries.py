@@ -20,9 +20,11 @@ from mv_assets_tests.proof.matrix.faults import Process, Raw, Upload, io_error
 
 _CALLS: tuple[tuple[type[Any], tuple[str, ...], bool], ...] = (
     (deltalake.DeltaTable, ("__init__", "history", "get_add_actions"), False),
-    (deltalake.DeltaTable, ("create_write_transaction", "restore", "vacuum"), True),
+    (deltalake.DeltaTable, ("create_write_transaction", "restore", "vacuum", "create_checkpoint"), True),
     (TableAlterer, ("add_columns",), True),
     (DeltaStorageHandler, ("get_file_info", "get_file_info_selector", "open_input_file"), False),
+    (DeltaStorageHandler, ("open_input_stream",), False),
+    (DeltaStorageHandler, ("delete_file",), True),
     (PyArrowFile, ("open", "exists"), False),
     (PyArrowFileIO, ("delete",), True),
 )

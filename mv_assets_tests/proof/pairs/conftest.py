@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mv_assets.project import Project
-from mv_assets_tests.proof.pairs.tables import EVENTS, PRODUCTS, SHOPS, some
+from mv_assets_tests.proof.pairs.tables import PRODUCTS, SHOPS, TYPES, some
 
 Opened = Callable[[Sequence[dict[str, Any]]], Project]
 _TABLES = [
@@ -24,7 +24,7 @@ _TABLES = [
 def opened(tmp_path: Path) -> Iterator[Opened]:
     """Projects over a day of the tables, with the views that are given; nothing is ever computed of them."""
     for table, columns in {"events": some(0), "shops": SHOPS, "products": PRODUCTS}.items():
-        arrays = {name: pa.array(each, EVENTS.get(name)) for name, each in columns.items()}
+        arrays = {name: pa.array(each, TYPES.get(name)) for name, each in columns.items()}
         (tmp_path / table).mkdir()
         pq.write_table(pa.table(arrays), tmp_path / table / "1.parquet")
     made = list[Project]()

@@ -168,3 +168,21 @@ SELECT count(*) AS n FROM events WHERE shop = product AND quantity > -2
 
 -- base: other values
 SELECT count(*) AS n FROM events WHERE shop = 2 AND product = 1 AND quantity = 3
+
+-- view: shops above the first, whose channel is known
+SELECT date_trunc('day', at) AS t, shop, channel, count(*) AS n, sum(amount) AS amount FROM events WHERE shop > 1 AND channel IS NOT NULL GROUP BY ALL
+
+-- served
+SELECT count(*) AS n FROM events WHERE channel LIKE 'w%' AND shop > 1
+
+-- served
+SELECT shop, sum(amount) AS a FROM events WHERE length(channel) > 3 AND shop IN (2, 3) GROUP BY shop
+
+-- served
+SELECT count(*) AS n FROM events WHERE NOT (upper(channel) = channel) AND shop > 1
+
+-- base: a channel may be null
+SELECT count(*) AS n FROM events WHERE coalesce(channel, 'web') LIKE 'w%' AND shop > 1
+
+-- base: a channel may be null
+SELECT count(*) AS n FROM events WHERE (channel LIKE 'w%') IS NOT TRUE AND shop > 1

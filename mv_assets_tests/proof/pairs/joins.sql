@@ -141,3 +141,39 @@ SELECT sum(amount) AS a FROM events
 
 -- base: products double rows
 SELECT s.city, sum(e.amount) AS a FROM events e LEFT JOIN shops s ON e.shop = s.shop GROUP BY s.city
+
+-- view: hours by shop and place, shops joined on the left, so that rows without a match can be told
+SELECT date_trunc('hour', e.at) AS t, e.shop, e.channel, s.shop AS place, s.city, s.country, count(*) AS n, sum(e.quantity) AS q FROM events e LEFT JOIN shops s ON e.shop = s.shop GROUP BY ALL
+
+-- served
+SELECT count(*) AS n FROM events e JOIN shops s ON e.shop = s.shop WHERE s.shop IS NULL OR s.city = 'Bern'
+
+-- served
+SELECT count(*) AS n FROM events e JOIN shops s ON e.shop = s.shop WHERE s.city IS NULL OR s.shop IN (1, 2)
+
+-- served
+SELECT sum(e.quantity) AS q FROM events e JOIN shops s USING (shop) WHERE coalesce(s.shop, 0) <> 2
+
+-- served
+SELECT s.city, count(*) AS n FROM events e, shops s WHERE e.shop = s.shop AND (s.shop > 1 OR s.country IS NULL) GROUP BY 1
+
+-- served
+SELECT s.country, count(*) AS n FROM shops s JOIN events e USING (shop) GROUP BY s.country
+
+-- served
+SELECT count(*) AS n FROM events e JOIN shops s ON e.shop = s.shop WHERE e.channel = s.city
+
+-- base: rows of other cities are not told from those without any
+SELECT count(*) AS n FROM events e LEFT JOIN shops s ON e.shop = s.shop AND e.channel = s.city
+
+-- view: days of products in shops of the brand's name, all joined
+SELECT date_trunc('day', e.at) AS t, e.shop, s.city, p.brand, count(*) AS n FROM events e JOIN shops s ON e.shop = s.shop JOIN products p ON e.product = p.product AND s.city <> p.brand GROUP BY ALL
+
+-- served
+SELECT p.brand, count(*) AS n FROM products p, shops s, events e WHERE p.product = e.product AND e.shop = s.shop AND s.city <> p.brand GROUP BY p.brand
+
+-- served
+SELECT s.shop, count(*) AS n FROM events e JOIN products p ON e.product = p.product JOIN shops s ON s.shop = e.shop AND s.city <> p.brand GROUP BY s.shop
+
+-- base: other products, too
+SELECT count(*) AS n FROM events e JOIN products p ON e.product = p.product JOIN shops s ON e.shop = s.shop

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from mv_assets_tests.support.lake import day
 
-EVENTS = {
+# Of the columns of events, and of what they are joined by: of one type, so that both sides can be the same.
+TYPES = {
     "at": pa.timestamp("us", "UTC"),
     "shop": pa.int32(),
     "product": pa.int32(),

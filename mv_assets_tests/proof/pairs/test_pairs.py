@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mv_assets_tests.proof.pairs.pairs import Pairs, all_pairs
-from mv_assets_tests.proof.pairs.tables import EVENTS, PRODUCTS, SHOPS, joined, some
+from mv_assets_tests.proof.pairs.tables import PRODUCTS, SHOPS, TYPES, joined, some
 from mv_assets_tests.support.lake import view
 from mv_assets_tests.support.queried_lake import QueriedLake, QueriedLakes
 
@@ -28,13 +28,13 @@ def star(queried_lake: QueriedLakes) -> Callable[[str], QueriedLake]:
     def make(sql: str) -> QueriedLake:
         declared = view(sql=sql, time_column="t", dimensions=joined(sql))
         made = queried_lake(declared, dimensions=["shops", "products"])
-        made.put_all("shops.parquet", SHOPS, "shops")
-        made.put_all("products.parquet", PRODUCTS, "products")
+        made.put_all("shops.parquet", SHOPS, "shops", TYPES)
+        made.put_all("products.parquet", PRODUCTS, "products", TYPES)
         for number in range(4):
-            made.put_all(f"day-{number}.parquet", some(number), types=EVENTS)
+            made.put_all(f"day-{number}.parquet", some(number), types=TYPES)
         # Some views DuckDB can't compute; what is asked here is that queries agree with the base.
         made.lake.run()
-        made.put_all("late.parquet", {name: each[:9] for name, each in some(2).items()}, types=EVENTS)
+        made.put_all("late.parquet", {name: each[:9] for name, each in some(2).items()}, types=TYPES)
         return made
 
     return make

@@ -41,6 +41,15 @@ SELECT count(*) AS n FROM events WHERE at >= '1970-01-02 06:30:00' AND at < '197
 SELECT count(*) AS n FROM events WHERE at BETWEEN '1970-01-01' AND '1970-01-03'
 
 -- served
+SELECT shop, sum(quantity) AS q FROM events WHERE at < DATE '1970-03-02' - INTERVAL '2' MONTH GROUP BY shop
+
+-- served
+SELECT count(*) AS n FROM events WHERE at >= date_add(DATE '1970-01-01', 1) AND at < to_date('1970-01-04')
+
+-- served
+SELECT extract(DAY FROM at) AS d, extract(HOUR FROM at) AS h, count(*) AS n FROM events GROUP BY ALL
+
+-- served
 SELECT count(*) AS n FROM events WHERE to_date(at) = DATE '1970-01-02'
 
 -- served

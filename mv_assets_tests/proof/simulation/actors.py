@@ -11,6 +11,7 @@ from mv_assets.publish.target import is_newer
 from mv_assets.state import rules
 from mv_assets.state.errors import Fenced, LeaseExpired, RowsMoved
 from mv_assets.state.model import Attempt, Copied, Lease, Planned, Publication, SecondLook
+from mv_assets_tests.proof.simulation import naive
 from mv_assets_tests.proof.simulation.invariants import (
     check_outcomes,
     check_planned,
@@ -328,8 +329,10 @@ def derived(world: World, publisher: Publisher) -> Shown:  # noqa: ARG001 - a mu
 
 
 def _derive(world: World, index: int, publisher: Publisher) -> Steps:
-    wanted = derived(world, publisher)
-    yield "reads the map", world.with_actor(index, replace(publisher, at="derived", wanted=wanted))
+    after, header = replace(publisher, at="derived", wanted=derived(world, publisher)), world.memory.header
+    version = 0 if header is None else header.version
+    named = {**world.named, version: naive.shown(world)}
+    yield "reads the map", world.with_actor(index, after, named=named)
 
 
 def _ask(world: World, index: int, publisher: Publisher) -> Steps:

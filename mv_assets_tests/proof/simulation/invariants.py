@@ -54,11 +54,9 @@ def _check_published(world: World) -> None:
         if after[0] <= before[0]:
             raise Violation(f"9: version {after[0]} is shown after version {before[0]}")
     for version, rows in world.target:
-        for bucket, content, generation in rows:
-            if content > version or (bucket, content) not in world.contents:
-                raise Violation(
-                    f"9: version {version} shows a commit of bucket {bucket // DAY} that it lacks"
-                )
+        if world.named.get(version) != rows:
+            raise Violation(f"9: version {version} shows {rows}, the map named {world.named.get(version)}")
+        for _, _, generation in rows:
             _check_generation(world, generation, f"the published version {version}")
 
 

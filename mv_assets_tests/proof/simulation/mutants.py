@@ -583,6 +583,17 @@ def _published_newer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(actors, "derived", wrong)
 
 
+@mutant("a bucket left out")
+def _published_less(patch: pytest.MonkeyPatch) -> None:
+    right = actors.derived
+
+    def wrong(world: World, publisher: Publisher) -> Shown:
+        version, rows = right(world, publisher)
+        return version, rows[1:]
+
+    patch.setattr(actors, "derived", wrong)
+
+
 @mutant("published version going back")
 def _published_back(patch: pytest.MonkeyPatch) -> None:
     """Who lost the race shows what it had, on top of what won."""

@@ -9,7 +9,7 @@ from math import inf
 from mv_assets.state.model import Fingerprint, Inputs, Segment
 from mv_assets.tables.fingerprint import fingerprint
 from mv_assets.views.view import Window
-from mv_assets_tests.proof.simulation.world import DIMENSION, Base, Data, World, named
+from mv_assets_tests.proof.simulation.world import DIMENSION, Base, Data, Named, World, named
 from mv_assets_tests.support.memory_table import (
     BASE,
     DAY,
@@ -119,3 +119,16 @@ def closes_at(world: World, end: int) -> float:
     if world.closes is None:
         return inf
     return end + max(window.after for window in world.windows if window.waits) + world.closes
+
+
+def shown(world: World) -> Named:
+    """Of each bucket that the definition in force was computed for, which commit it has, and where."""
+    header = world.memory.header
+    found = []
+    for bucket in world.all_buckets():
+        row = world.memory.rows.get(bucket)
+        if row is None or row.inputs is None or row.content is None or row.generation is None:
+            continue
+        if header is not None and row.inputs.definition == header.definition:
+            found.append((bucket, row.content, row.generation))
+    return tuple(found)

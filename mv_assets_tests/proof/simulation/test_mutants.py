@@ -57,6 +57,7 @@ CAUGHT_BY = {
     "W waits for a table that is not waited for": "two tables, one is not waited for",
     "publish before commit": "publishing and gc",
     "publish what is newer than the pinned version": "publishing and gc",
+    "a bucket left out": "publishing and gc",
     "published version going back": "two publishers",
     "gc that does not ask the publication": "publishing and gc",
     "retained after it is shown": "publishing and gc",

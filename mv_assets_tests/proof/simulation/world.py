@@ -152,7 +152,8 @@ class Reader:
 
 
 # A snapshot of the published table: the map's version, and by bucket which commit in which generation.
-Shown = tuple[int, tuple[tuple[int, int, str], ...]]
+Named = tuple[tuple[int, int, str], ...]
+Shown = tuple[int, Named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,8 @@ class World:
     late: tuple[str, int, int] = ("late", 0, DAY - 1)
     # The snapshots of the published table that can be read, the newest last.
     target: tuple[Shown, ...] = ()
+    # What the map named at the versions that publishers read, told without them.
+    named: Mapping[int, Named] = field(default_factory=dict)
     # What production code said of the same before, in any state of this search.
     memo: dict[Hashable, Any] = field(default_factory=dict)
 

@@ -43,6 +43,8 @@ COMMANDS = (
     "adopt v",
     "drop v --yes",
     "project check",
+    "metrics",
+    "publish v",
     "nonsense",
 )
 

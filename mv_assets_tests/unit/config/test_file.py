@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mv_assets.buckets import iso
 from mv_assets.config import (
@@ -828,8 +827,8 @@ def test_other_secrets_appear_in_no_message_either(file: Path, text: str) -> Non
     ],
 )
 def test_nor_do_those_of_a_project_in_python(state: Any) -> None:
-    with pytest.raises(ValidationError) as refusal:
-        declare([], [], state=state)
+    with pytest.raises(ProjectError) as refusal:
+        declare([], [], state=state).finished()
     assert SECRET not in f"{refusal.value} {refusal.value!r}"
 
 

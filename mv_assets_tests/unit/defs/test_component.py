@@ -15,6 +15,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 import mv_assets
 from mv_assets import MaterializedViewsComponent
+from mv_assets.config.errors import ProjectError
 
 TABLES = [{"name": "trips", "path": "data/trips", "time_column": "at"}]
 VIEW = {
@@ -68,9 +69,16 @@ def test_a_project_file_may_be_named_instead() -> None:
 
 def test_several_fit_together() -> None:
     one = {"tables": TABLES, "views": [VIEW], "name_prefix": "one", "key_prefix": ["one"]}
-    two = {**one, "name_prefix": "two", "key_prefix": ["two"]}
+    two = {**one, "name_prefix": "two", "key_prefix": ["two"], "state": "sqlite:///two/state.db"}
     made = _loaded({"attributes": one}, {"attributes": two})
     assert _keys(made) == {"one/trips", "one/trips_hourly", "two/trips", "two/trips_hourly"}
+
+
+def test_two_that_would_write_one_map_are_refused() -> None:
+    one = {"tables": TABLES, "views": [VIEW], "name_prefix": "one", "key_prefix": ["one"]}
+    two = {**one, "name_prefix": "two", "key_prefix": ["two"]}
+    with _refused("views.trips_hourly: the deployment with name_prefix 'one' has a view of this name"):
+        _loaded({"attributes": one}, {"attributes": two})
 
 
 def test_what_a_project_processes_afterwards_reaches_tables_and_views() -> None:
@@ -92,6 +100,80 @@ def test_mistakes_are_those_of_a_project_file() -> None:
     wrong = {**VIEW, "base": "trisp"}
     with _refused("there is no table or view trisp; did you mean trips"):
         _loaded({"attributes": {"tables": TABLES, "views": [wrong]}})
+
+
+def test_a_mistake_names_the_line_in_the_components_file() -> None:
+    """Below `attributes`, where it stands in somebody else's YAML; and so for what is Dagster's."""
+    text = f"""
+type: {NAME}
+# A comment.
+attributes:
+  name_prefix: my-views
+  key_prefix: raw lake
+  owners: [nobody]
+  interval_seconds: 0
+  tags: {{a b: c}}
+  group: my group
+  tables:
+    - {{name: trips, path: data/trips, time_column: at}}
+  views:
+    - name: trips_hourly
+      base: trisp
+      sql: {VIEW["sql"]}
+      time_column: hour
+      bucket: 5x
+      start: 2024-01-01
+"""
+    with create_defs_folder_sandbox() as sandbox:
+        file = sandbox.defs_folder_path / "views" / "defs.yaml"
+        file.parent.mkdir()
+        file.write_text(text)
+        with pytest.raises(ComponentTreeException) as raised, sandbox.build_all_defs():
+            pass
+    refused = raised.value.__cause__
+    assert isinstance(refused, ProjectError)
+    assert refused.file == str(file)
+    found = {(each.line, each.where): each.what for each in refused.mistakes}
+    at = {where: line for line, where in found}
+    assert at == {
+        "name_prefix": 5,
+        "key_prefix.0": 6,
+        "owners.0": 7,
+        "interval_seconds": 8,
+        "tags": 9,
+        "group": 10,
+        "views.trips_hourly.base": 15,
+        "views.trips_hourly.bucket": 18,
+    }
+    assert found[5, "name_prefix"] == "'my-views' is no name to Dagster; use letters, digits and underscores"
+    assert found[7, "owners.0"] == "'nobody' is no owner to Dagster; write an e-mail address or team:NAME"
+
+
+def test_a_view_is_written_at_its_own_line() -> None:
+    text = f"""
+type: {NAME}
+attributes:
+  tables: [{{name: trips, path: data/trips, time_column: at}}]
+  key_prefix: raw
+  views:
+    - name: trips_hourly
+      base: trips
+      sql: {VIEW["sql"]}
+      time_column: hour
+      bucket: 1d
+      start: 2024-01-01
+"""
+    with create_defs_folder_sandbox() as sandbox:
+        file = sandbox.defs_folder_path / "views" / "defs.yaml"
+        file.parent.mkdir()
+        file.write_text(text)
+        with sandbox.build_all_defs() as defs:
+            asset = defs.get_repository_def().asset_graph.get(dg.AssetKey(["raw", "trips_hourly"]))
+    references = asset.metadata["dagster/code_references"]
+    assert isinstance(references, dg.CodeReferencesMetadataValue)
+    first = references.code_references[0]
+    assert isinstance(first, dg.LocalFileCodeReference)
+    assert (first.file_path, first.line_number) == (str(file), 7)
 
 
 @contextmanager

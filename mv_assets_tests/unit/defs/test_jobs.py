@@ -21,6 +21,20 @@ def test_refresh_view_fills_a_view_and_tells_of_it(dagster: Make) -> None:
     assert len(made.materialized("v")) == 4
 
 
+def test_refresh_view_tells_which_files_were_the_reason(dagster: Make) -> None:
+    made = dagster()
+    made.lake.run()
+    made.lake.write("late.parquet", [day(1)])
+    made.lake.remove("day-2.parquet")
+    assert made.job("refresh_view", view="v").success
+    told = made.materialized("v")
+    late = {name: value.value for name, value in told["1970-01-02"].metadata.items()}
+    assert late["reason"] == "1 file added (late.parquet)"
+    assert (late["files added"], late["files changed"], late["files removed"]) == (1, 0, 0)
+    assert "seconds from newest file" in late
+    assert told["1970-01-03"].metadata["reason"].value == "1 file removed (day-2.parquet)"
+
+
 def test_refresh_view_of_a_range_leaves_the_rest(dagster: Make) -> None:
     made = dagster()
     assert made.job("refresh_view", view="v", first="1970-01-02", last="1970-01-03").success

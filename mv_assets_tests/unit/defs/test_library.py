@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 import mv_assets
 from mv_assets import MaterializedView, MvError, ParquetTable, build_definitions
+from mv_assets.config.errors import ProjectError
 from mv_assets.defs import Deployment, definitions_of, interval_seconds_of
 from mv_assets.errors import SettingRefused
 from mv_assets.state.errors import StateUnavailable
@@ -148,6 +149,84 @@ def test_several_projects_merge_each_with_names_of_its_own(tmp_path: Path) -> No
     assert found.group_name == "second"
     assert {"watch_trips", "two_watch_trips"} <= {sensor.name for sensor in repository.sensor_defs}
     assert {"refresh_view", "two_refresh_view"} <= set(repository.job_names)
+
+
+def test_one_text_is_one_element(tmp_path: Path) -> None:
+    made = _built(tmp_path, key_prefix="abc", kinds="delta", owners="team:lake")
+    graph = made.get_repository_def().asset_graph
+    found = graph.get(dg.AssetKey(["abc", "trips_hourly"]))
+    assert found.kinds == {"delta"}
+    assert graph.get(dg.AssetKey(["abc", "trips"])).owners == ["team:lake"]
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"interval_seconds": 0}, "interval_seconds"),
+        ({"interval_seconds": -5}, "interval_seconds"),
+        ({"owners": "x"}, "owners.0"),
+        ({"name_prefix": "my-views"}, "name_prefix"),
+        ({"key_prefix": ["a/b"]}, "key_prefix.0"),
+        ({"kinds": "a b"}, "kinds.0"),
+        ({"tags": {"a b": "c"}}, "tags"),
+        ({"group": "my group"}, "group"),
+        ({"spark": "sc://127.0.0.1:15002"}, "spark"),
+        ({"spark": {"remot": "sc://127.0.0.1:15002"}}, "spark.remot"),
+        ({"spark": object()}, "spark"),
+        ({"storage": {"nothing": "x"}}, "storage.nothing"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_a_mistake(
+    tmp_path: Path, given: dict[str, object], where: str
+) -> None:
+    with pytest.raises(ProjectError) as refused:
+        _built(tmp_path, **given)
+    (mistake,) = refused.value.mistakes
+    assert mistake.where == where
+    assert "15002" not in mistake.what
+
+
+def test_sparks_settings_may_be_given_by_their_keys(tmp_path: Path) -> None:
+    made = _built(tmp_path, spark={"remote": "sc://127.0.0.1:15002"})
+    resource = (made.resources or {})["mv_assets_spark"]
+    assert type(resource).__name__ == "ProjectSpark"
+
+
+def test_places_may_be_paths(tmp_path: Path) -> None:
+    built = build_definitions(
+        tables=[ParquetTable(name="trips", path=tmp_path / "trips", time_column="at")],
+        views=[MaterializedView.model_validate(HOURLY)],
+        state=f"sqlite:///{tmp_path}/state.db",
+        warehouse=tmp_path / "warehouse",
+    )
+    trips = built.get_repository_def().asset_graph.get(dg.AssetKey("trips"))
+    assert trips.metadata["dagster/uri"] == str(tmp_path / "trips")
+
+
+def test_two_deployments_do_not_write_one_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever name their state goes; one that is loaded again is the same."""
+    _built(tmp_path)
+    _built(tmp_path, key_prefix=["lake"])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProjectError) as refused:
+        build_definitions(
+            tables=[ParquetTable.model_validate(TRIPS)],
+            views=[MaterializedView.model_validate(HOURLY)],
+            state="sqlite:///state.db",
+            name_prefix="two",
+            key_prefix=["two"],
+        )
+    (mistake,) = refused.value.mistakes
+    assert str(mistake) == (
+        "views.trips_hourly: the one without name_prefix has a view of this name in the same state; "
+        "give each a `state` and a `warehouse` of its own"
+    )
+
+
+def test_a_deployment_that_was_refused_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(MvError, match="there is no table trisp"):
+        _built(tmp_path, name_prefix="wrong", produced_by={"trisp": dg.AssetKey("raw_trips")})
+    _built(tmp_path)
 
 
 def test_assets_are_shown_as_all_or_as_one_view_says(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog import load_catalog
 
 from mv_assets.config import IcebergTarget
+from mv_assets.maintain.garbage import Garbage, GcReport
 from mv_assets.state.model import Doing
 from mv_assets.state.publications import Publications
 from mv_assets_tests.support.published_lake import IcebergReader, rows_of
@@ -110,3 +112,21 @@ def test_gc_notices_what_somebody_else_wrote(dagster: Make) -> None:
     assert rows_of(reader.rows()) == rows_of(stored(made))
     [known] = Publications(made.lake.store).of("v")
     assert "somebody else's" in str(known.replaced)
+
+
+def test_gc_mends_what_somebody_else_wrote_before_it_deletes_anything(
+    dagster: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = dagster()
+    reader = publishing(made)
+    made.settle()
+    reader.scribble()
+    collect, seen = Garbage.gc, list[bool]()
+
+    def collected(garbage: Garbage, view: str) -> GcReport:
+        seen.append(rows_of(reader.rows()) == rows_of(stored(made)))
+        return collect(garbage, view)
+
+    monkeypatch.setattr(Garbage, "gc", collected)
+    assert made.job("collect_garbage").success
+    assert seen == [True]

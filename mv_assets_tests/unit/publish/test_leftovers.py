@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mv_assets_tests.acceptance.test_readers import Broken, Crash
-from mv_assets_tests.support.published_lake import IcebergReader, PublishedLakes, rows_of
+from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.published_lake import KEEP, IcebergReader, PublishedLakes, rows_of
+from mv_assets_tests.support.warehouse_lake import GRACE
 
 
 def test_what_is_kept_of_a_table_does_not_grow_with_its_publications(iceberg_lake: PublishedLakes) -> None:
@@ -110,3 +113,38 @@ def test_of_a_commit_that_lost_nothing_is_deleted(iceberg_lake: PublishedLakes) 
     made.published()
     made.check_published()
     assert rows_of(reader.rows(snapshot=first)) == rows
+
+
+def test_what_could_not_be_read_rightly_any_more_goes_when_its_time_is_over(
+    iceberg_lake: PublishedLakes,
+) -> None:
+    made = iceberg_lake()
+    made.days(*range(3))
+    made.run()
+    made.published()
+    reader = made.reader
+    assert isinstance(reader, IcebergReader)
+    for kind in ("STRING", "DOUBLE", "BOOLEAN"):
+        sql = f"SELECT date_trunc('hour', at) AS hour, CAST(count(*) AS {kind}) AS n FROM events GROUP BY ALL"
+        made.declare(view(sql=sql))
+        made.run()
+        made.later(GRACE)
+        made.published()
+    place = made.folder / "warehouse" / "_iceberg" / "marts" / "v" / "metadata"
+    before = set(place.glob("*.avro"))
+    assert before > named(reader)
+    assert made.collect().deleted == {}
+    assert set(place.glob("*.avro")) == before
+    made.later(KEEP + GRACE)
+    assert len(made.collect().deleted) == 3
+    assert set(place.glob("*.avro")) == named(reader)
+    made.check_published()
+
+
+def named(reader: IcebergReader) -> set[Path]:
+    """The lists of files that a table's metadata still names."""
+    table = reader.table()
+    found = set[str]()
+    for snapshot in table.snapshots():
+        found |= {snapshot.manifest_list, *(each.manifest_path for each in snapshot.manifests(table.io))}
+    return {Path(path.removeprefix("file://")) for path in found}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from mv_assets.defs.publication import _said
 from mv_assets.publish.errors import NotPublished
-from mv_assets_tests.support.lake import view
+from mv_assets_tests.support.lake import day, view
 from mv_assets_tests.support.published_lake import PublishedLake, PublishedLakes
 
 NAMES = ("a", "b", "c")
@@ -59,3 +60,32 @@ def test_a_target_that_does_not_answer_holds_up_no_other_views(made: PublishedLa
     made.wrap = lambda target: target
     assert [published(made) for _ in range(2)] == [["a"], []]
     assert made.snapshot("a").troubles == ()
+
+
+def test_a_view_that_is_being_copied_holds_up_no_other(
+    iceberg_lake: PublishedLakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = iceberg_lake(view("a"), view("b"))
+    for number in range(0, 15, 3):
+        made.days(*range(number, number + 3))
+        made.run()
+    made.published("a")
+    made.published("b")
+    for number in range(0, 15, 3):
+        made.write(f"late-{number}.parquet", [day(number)])
+    made.run()
+    made.published("b")
+    # As where each holds more than is copied at once.
+    monkeypatch.setattr("mv_assets.maintain.compaction._portions", lambda found: [(each,) for each in found])
+    made.manager.force(made.catalog.view("b").declaration, [0], "it looks odd")
+    for copied in range(4):
+        behind, is_over = made.publisher.behind(), iter([False, *[True] * 9])
+        assert behind[0] == "a"
+        done = made.publisher.publish(behind, enough=is_over.__next__)
+        found = {each.view: each for each in done}
+        assert found["a"].copying
+        assert "rows are copied" in _said(found["a"])
+        assert ("b" in found) == (copied == 0)
+        assert made.publisher.behind() == ["a"]
+    assert made.publisher.publish(["a", "b"])[0].is_new
+    made.check_published("a")

@@ -33,7 +33,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     times = [FIRST + timedelta(hours=hour) for hour in range(9)]
     columns: dict[str, list[Any]] = {
         "at": times, "shop": list(range(9)), "amount": list(range(9)), "tax": list(range(9)),
-        "paid": [True] * 9, "note": ["a"] * 9,
+        "paid": [True] * 9, "note": ["a"] * 9, "weight": [0.5] * 9,
     }  # fmt: skip
     for table, content in {
         "orders": columns,
@@ -150,6 +150,17 @@ def test_a_view_that_joins_says_so(opened: Opened) -> None:
     assert "answers it already" in str(applied(opened, proposal).advise(text).reason)
 
 
+def test_sums_of_floating_point_numbers_are_made_of_no_others(opened: Opened) -> None:
+    """They would be rounded otherwise: such a view does not answer, so it is not said to."""
+    days = shops(
+        "SELECT date_trunc('day', at) AS day, sum(weight) AS w, count(weight) AS n FROM orders GROUP BY day"
+    )
+    proposal = only(opened(days), "SELECT sum(2 * weight) FROM orders")
+    assert proposal.change == "add sum(2 * weight) to the view"
+    exact = shops(str(days["sql"]).replace("weight", "tax"))
+    assert "answers it already" in str(opened(exact).advise("SELECT sum(2 * tax) FROM orders").reason)
+
+
 def test_what_makes_a_view_larger_is_another_view(opened: Opened) -> None:
     """With a further key every group of the view that is there would fall apart."""
     text = "SELECT note, count(*) FROM orders GROUP BY note"
@@ -172,6 +183,14 @@ def test_selects_inside_are_advised_on_each(opened: Opened) -> None:
     )
     names = [each.view.name for each in opened().advise(text).proposals]
     assert names == ["orders_by_note_daily", "orders_by_shop_daily"]
+
+
+def test_what_is_left_to_the_base_table_is_said_beside_a_proposal(opened: Opened) -> None:
+    inner = "SELECT avg(tax) FROM orders"
+    found = opened().advise(f"SELECT shop, count(*) FROM orders GROUP BY shop HAVING count(*) > ({inner})")
+    assert len(found.proposals) == 1
+    assert "the SELECT around is left to the base table: subqueries" in str(found)
+    assert "left to the base table" not in str(opened().advise(f"SELECT * FROM ({inner})"))
 
 
 @pytest.mark.parametrize(

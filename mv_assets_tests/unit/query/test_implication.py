@@ -89,6 +89,16 @@ def proves(known: str, goal: str, kinds: Kinds = KINDS) -> bool:
         ("lower(s) = 'b'", "lower(s) = 'b' OR a = 1"),
         ("a <> 3 AND a <> 4", "a NOT IN (3, 4)"),
         ("a < 3 OR a > 5", "a <> 4"),
+        ("s LIKE 'b%'", "s IS NOT NULL"),
+        ("s NOT LIKE 'b%'", "s IS NOT NULL"),
+        ("length(s) > 1", "s IS NOT NULL"),
+        ("lower(s) IN ('a', 'b')", "s IS NOT NULL"),
+        ("a + b > 3", "a IS NOT NULL AND b IS NOT NULL"),
+        ("a <> b", "a IS NOT NULL"),
+        ("NOT (a < b)", "b IS NOT NULL"),
+        ("a < b OR a = 1", "a IS NOT NULL"),
+        ("a BETWEEN b AND 3", "a IS NOT NULL"),
+        ("s > 10", "s IS NOT NULL"),
     ],
 )
 def test_what_follows_is_proved(known: str, goal: str) -> None:
@@ -121,6 +131,15 @@ def test_what_follows_is_proved(known: str, goal: str) -> None:
         ("a IS NULL", "(a > 3) IS FALSE"),
         ("(lower(s) = 'b') IS NOT TRUE", "lower(s) <> 'b'"),
         ("(lower(s) = 'b') IS NOT TRUE", "NOT (lower(s) = 'b')"),
+        ("coalesce(a, b) > 1", "a IS NOT NULL"),
+        ("greatest(a, b) > 1", "a IS NOT NULL"),
+        ("a <=> b", "a IS NOT NULL"),
+        ("(a < b) IS NOT TRUE", "a IS NOT NULL"),
+        ("a < b OR a = 1", "b IS NOT NULL"),
+        ("NOT (a BETWEEN b AND 3)", "b IS NOT NULL"),
+        ("a NOT IN (b, 3)", "b IS NOT NULL"),
+        ("CASE WHEN a > 1 THEN b ELSE 1 END = 1", "b IS NOT NULL"),
+        ("a + b < 12345678901234567890", "a IS NOT NULL"),
     ],
 )
 def test_what_need_not_hold_is_not_proved(known: str, goal: str) -> None:
@@ -196,7 +215,23 @@ def _atoms() -> st.SearchStrategy[str]:
         )
 
     return st.one_of(
-        *map(of, VALUES), st.sampled_from(["a = b", "a = a", "a <> b", "a < b", "f", "a + b = 4"])
+        *map(of, VALUES),
+        st.sampled_from(
+            [
+                "a = b",
+                "a = a",
+                "a <> b",
+                "a < b",
+                "f",
+                "a + b = 4",
+                "s LIKE 'b%'",
+                "length(s) > 1",
+                "a BETWEEN b AND 3",
+                "a IN (b, 3)",
+                "coalesce(a, b) > 1",
+                "a * 2 > d",
+            ]
+        ),
     )
 
 

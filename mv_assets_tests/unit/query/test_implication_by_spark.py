@@ -103,6 +103,24 @@ BESIDES = (
     "b IS TRUE",
     "b IS NOT FALSE",
     "b <> false",
+    "j + 1 > i",
+    "i <= j * 2",
+    "-j <= i",
+    "j - 12345678901234567890 < i",
+    "i % 2 = j",
+    "i <=> j",
+    "i IN (j, 1)",
+    "i BETWEEN j AND 1",
+    "coalesce(i, j) > 1",
+    "greatest(i, j) > 1",
+    "nullif(i, j) = 0",
+    "s LIKE 'a%'",
+    "length(s) > 1",
+    "upper(s) <> s",
+    "substring(s, 1, 1) = 'a'",
+    "i > j OR s IS NULL",
+    "abs(-f) > g",
+    "f * 2 <> g",
 )
 Truth = tuple[bool | None, ...]
 
@@ -208,7 +226,9 @@ def told(request: pytest.FixtureRequest, engine: Engine) -> dict[str, Truth]:
 def test_what_is_proved_holds_to_spark(kinds: Kinds, told: dict[str, Truth]) -> None:
     by_column = [
         [each for each in told if each not in BESIDES and name in each.split()] for name in COLUMNS
-    ] + [[each for each in told if each in BESIDES or {"i", "j", "f", "g"} & {*each.split()}]]
+    ] + [
+        [each for each in told if each in BESIDES or {"i", "j", "f", "g"} & {*each.split()} or "s IS" in each]
+    ]
     proved, chance = 0, random.Random(3)
     for names in by_column:
         facts = {each: Known([condition(each)], kinds) for each in names}

@@ -22,6 +22,8 @@ JOINED = (
 
 
 HIGH = "events e LEFT JOIN zones z ON e.zone = z.zone AND z.rank > 4"
+SAME_ZONE = "SELECT count(*) AS n FROM events e JOIN zones z ON e.zone = z.zone"
+BY_COMMA = "SELECT count(*) AS n FROM events e, zones z WHERE e.zone = z.zone"
 LATER = "WHERE e.at >= '1970-01-01 12:30:00'"
 
 
@@ -183,6 +185,10 @@ def test_a_key_of_texts_is_not_unique_as_numbers(queried_lake: QueriedLakes) -> 
             "v: 2 + 1",
         ),
         ("SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone", "v: 2 + 1"),
+        # The join's own equality is none that rows without a match meet.
+        (f"{SAME_ZONE} WHERE z.zone IS NULL OR z.borough = 'north'", "v: 2 + 1"),
+        (f"{SAME_ZONE} WHERE coalesce(z.zone, 0) <> 2", "v: 2 + 1"),
+        (f"{BY_COMMA} AND (z.zone > 1 OR z.borough IS NULL)", "v: 2 + 1"),
         ("SELECT count(*) AS n FROM events e JOIN zones z ON z.zone = e.zone AND z.rank > 4", None),
     ],
 )
@@ -234,16 +240,32 @@ def _with_zones(
 
 def test_inner_joins_say_the_same_by_on_and_by_where(queried_lake: QueriedLakes) -> None:
     inner = JOINED.replace("LEFT JOIN", "JOIN")
+    inner = inner.replace("e.zone, count", "z.zone AS place, e.x AS way, e.zone, count")
     made = _with_zones(queried_lake, inner, ZONES, time_column="day", dimensions=["zones"])
     for source in (
         "events e, zones z WHERE e.zone = z.zone AND z.borough = 'north'",
         "zones z, events e WHERE z.zone = e.zone AND z.borough = 'north'",
         "zones z JOIN events e ON e.zone = z.zone AND z.borough = 'north'",
         "events e CROSS JOIN zones z WHERE (e.zone = z.zone) AND z.borough = 'north'",
+        "zones z JOIN events e USING (zone) WHERE z.borough = 'north'",
+        "zones z JOIN events e USING (zone) WHERE z.borough = 'north' AND z.zone = e.x",
     ):
         made.like_base(f"SELECT count(*) AS n, sum(e.x) AS s FROM {source}", "v: 2 + 0")
     made.like_base("SELECT count(*) AS n FROM zones z LEFT JOIN events e ON e.zone = z.zone", None)
     made.like_base("SELECT count(*) AS n FROM events e, zones z", None)
+
+
+def test_what_an_inner_join_makes_equal_is_had_by_either_name(queried_lake: QueriedLakes) -> None:
+    made = _with_zones(
+        queried_lake, JOINED.replace("LEFT JOIN", "JOIN"), ZONES, time_column="day", dimensions=["zones"]
+    )
+    by_place = "SELECT z.zone, count(*) AS n FROM events e {} zones z ON e.zone = z.zone {} GROUP BY z.zone"
+    made.right(by_place.format("JOIN", ""), "v: 2 + 0")
+    made.right(by_place.format("JOIN", "WHERE z.zone > 1 OR z.zone IS NULL"), "v: 2 + 0")
+    made.right(by_place.format("LEFT JOIN", ""), None)
+    left = _with_zones(queried_lake, JOINED, ZONES, time_column="day", dimensions=["zones"])
+    left.right(by_place.format("JOIN", "WHERE z.borough = 'north'"), None)
+    assert "add zones.zone" in left.why_not(by_place.format("JOIN", "WHERE z.borough = 'north'"))
 
 
 def test_what_a_view_knows_of_its_join_is_not_said_of_another(queried_lake: QueriedLakes) -> None:

@@ -158,6 +158,12 @@ def _number(node: exp.Expr) -> Decimal | None:
     return Decimal(node.name) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
+def is_usual(constant: exp.Literal) -> bool:
+    """Whether it is a text, or a number as BIGINTs are."""
+    number = _number(constant)
+    return constant.is_string or (number is not None and abs(number) < _LONG)
+
+
 def _worked_out(node: exp.Binary) -> Decimal | None:
     left, right = _number(node.this), _number(node.expression)
     if left is None or right is None:

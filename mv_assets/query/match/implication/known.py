@@ -12,7 +12,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from mv_assets.query.match.implication.constants import COMPARISONS, kept, listed, possible
+from mv_assets.query.match.implication.constants import COMPARISONS, is_usual, kept, listed, possible
 from mv_assets.query.match.implication.value_sets import ANYTHING, NULL, SOMETHING, ValueSet
 from mv_assets.spark_sql.canonical import bare, spelled
 
@@ -26,6 +26,11 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
+# What is null where anything in it is.
+_NULL_OF_NULL = (
+    exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Mod, exp.Length, exp.Lower, exp.Upper,
+    exp.Substring,
+)  # fmt: skip
 # More ways in which a row can meet the conditions are not gone through.
 _MOST_CASES = 64
 
@@ -116,7 +121,34 @@ def _of_columns(condition: exp.Expr, kinds: Kinds, *, denied: bool) -> Fact:
             if kind is not None and kind == kinds.get(names[1]):
                 # What is compared with itself is only not null.
                 return Same(names) if names[0] != names[1] else Only(names[0], SOMETHING)
-    return Said(spelled(condition), denied)
+    said = Said(spelled(condition), denied)
+    known = {spelled(column): Only(spelled(column), SOMETHING) for column in _not_null(condition)}
+    return All((said, *known.values())) if known else said
+
+
+def _not_null(condition: exp.Expr) -> Iterator[exp.Column]:
+    """The columns that are not null where the condition is true or false: else it would be null."""
+    # Beyond all BIGINTs, Spark may take a comparison for true or false, of a NULL too.
+    if not all(map(is_usual, condition.find_all(exp.Literal))):
+        return
+    match condition:
+        case exp.Column():
+            yield condition
+        case exp.In() | exp.Between() | exp.Like():
+            # What is compared with it may be null, and still it is false.
+            yield from _deciding(condition.this)
+        case exp.Binary() if type(condition) in COMPARISONS:
+            yield from _deciding(condition.this)
+            yield from _deciding(condition.expression)
+
+
+def _deciding(value: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of which none may be null, if the value is not to be."""
+    if isinstance(value, exp.Column):
+        yield value
+    elif isinstance(value, _NULL_OF_NULL):
+        for each in value.iter_expressions():
+            yield from _deciding(each)
 
 
 def _of_nulls(condition: exp.Expr, *, denied: bool) -> Fact | None:

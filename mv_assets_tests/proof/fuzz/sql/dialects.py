@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 
 _COLUMN = re.compile(r"\$(\w+)")
-_DIMENSION = frozenset({"borough", "rank"})
+# What a dimension is asked for, and the columns that have it.
+_DIMENSION = {"borough": "borough", "rank": "rank", "place": "zone"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,10 @@ class Naming:
     def spark(self, text: str, pick: random.Random) -> str:
         def column(found: re.Match[str]) -> str:
             name = found[1]
-            written = name.upper() if pick.random() < self.shouting else name
-            if self.joined is not None and name in _DIMENSION:
+            of_dimension = self.joined is not None and name in _DIMENSION
+            column = _DIMENSION[name] if of_dimension else name
+            written = column.upper() if pick.random() < self.shouting else column
+            if of_dimension:
                 return f"{self.joined}.{written}"
             must = self.joined is not None and name == "zone"
             return f"{self.qualifier}.{written}" if must or pick.random() < self.qualified else written
@@ -60,8 +63,13 @@ class Naming:
         return _COLUMN.sub(column, text)
 
     def duck(self, text: str) -> str:
-        dimension = _DIMENSION if self.joined is not None else ()
-        return _COLUMN.sub(lambda found: f'{"z" if found[1] in dimension else "e"}."{found[1]}"', text)
+        dimension = _DIMENSION if self.joined is not None else {}
+
+        def column(found: re.Match[str]) -> str:
+            name = found[1]
+            return f'z."{dimension[name]}"' if name in dimension else f'e."{name}"'
+
+        return _COLUMN.sub(column, text)
 
 
 def naming(pick: random.Random, table: str, *, joined: bool) -> Naming:

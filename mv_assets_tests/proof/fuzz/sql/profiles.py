@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from mv_assets_tests.proof.fuzz.sql.dialects import Both, same
 
 _MEASURES = (
-    "n", "n", "fare", "fares", "mean", "cheap", "dear", "xs", "xn", "xmean", "lo", "hi", "fsum", "fn",
-    "fmean",
-    "flo", "fhi", "always", "ever", "last", "since",
+    "n", "n", "fare", "fares", "mean", "cheap", "dear", "xs", "xn", "xmean", "spread", "lo", "hi", "fsum",
+    "fn", "fmean", "flo", "fhi", "always", "ever", "last", "since",
 )  # fmt: skip
 
 
@@ -23,6 +22,8 @@ class Profile:
     aggregates: tuple[str, ...]
     conditions: tuple[Both, ...] = ()
     joined: bool = False
+    # Of so many queries the join is an inner one.
+    inner: float = 0.15
     # Columns of single rows.
     rows: tuple[str, ...] = ()
     weight: int = 4
@@ -42,7 +43,7 @@ PROFILES = (
     ),
     Profile(
         "single", "none", ("zone", "flag", "x", "fare"),
-        ("n", "fare", "mean", "xs", "hi", "last", "ever", "other"),
+        ("n", "fare", "mean", "xs", "spread", "hi", "last", "ever", "other"),
         rows=("at", "zone", "fare", "flag", "x"),
     ),
     Profile(
@@ -55,6 +56,10 @@ PROFILES = (
     Profile("minutes", "minute", ("flag",), ("n", "cheap", "fare", "fares", "mean", "newest")),
     Profile("loud", "hour", ("loud", "third"), ("n", "fare", "fares", "mean", "zone")),
     Profile("boroughs", "hour", ("borough", "flag"), ("n", "fare", "fares", "mean", "rank"), joined=True),
+    Profile(
+        "places", "hour", ("rank", "place", "zone"), ("n", "fare", "fares", "mean", "hi", "rank"),
+        joined=True, inner=0.6, weight=6,
+    ),
     Profile("kept", "day", ("flag", "d"), ("n", "fsum", "fn", "fmean", "always"),
             (same("NOT ($zone > 3)"),)),
     Profile(
@@ -91,4 +96,5 @@ NAMED = {
     "minutes": Columns("minute", ("flag",), ("n", "fare", "cheap"), ("newest",)),
     "loud": Columns("hour", ("loud", "third"), ("n", "fare", "zone")),
     "boroughs": Columns("hour", ("borough", "flag"), ("n", "fare", "rank")),
+    "places": Columns("hour", ("rank", "place", "zone"), ("n", "fare", "hi")),
 }

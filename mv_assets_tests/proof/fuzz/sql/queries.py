@@ -51,7 +51,8 @@ def _plain(pick: random.Random, first: date) -> Query:
     """One SELECT on the base table."""
     profile = pick.choices(PROFILES, [each.weight for each in PROFILES])[0]
     made = _select(pick, profile)
-    made.where = _conditions(pick, profile, first)
+    made.where += _conditions(pick, profile, first)
+    pick.shuffle(made.where)
     if profile.rows and pick.random() < 0.5:
         _single_rows(made, profile)
     else:
@@ -66,10 +67,17 @@ def _select(pick: random.Random, profile: Profile) -> Select:
         return Select(pick, called, _halved(pick, called, Both(table, "events e")))
     zones = "zones z" if called.joined == "z" else "zones"
     left, right = f"{called.qualifier}.zone", f"{called.joined}.zone"
-    odd = pick.random()
-    side, on = ("LEFT JOIN", f"ON {left} = {right}") if odd > 0.15 else ("JOIN", f"ON {right} = {left}")
+    same_zone = pick.choice((f"{left} = {right}", f"{right} = {left}"))
+    side = "JOIN" if pick.random() < profile.inner else "LEFT JOIN"
     duck = f"events e {side} zones z ON e.zone = z.zone"
-    return Select(pick, called, Both(f"{table} {pick.choice((side, side.lower()))} {zones} {on}", duck))
+    if side == "JOIN" and pick.random() < 0.3:
+        order = pick.choice((f"{table}, {zones}", f"{zones}, {table}", f"{zones} CROSS JOIN {table}"))
+        return Select(pick, called, Both(order, duck), where=[both(same_zone, "true")])
+    words, on = pick.choice((side, side.lower())), pick.choice((f"ON {same_zone}", "USING (zone)"))
+    order = (
+        f"{zones} {words} {table}" if side == "JOIN" and pick.random() < 0.3 else f"{table} {words} {zones}"
+    )
+    return Select(pick, called, Both(f"{order} {on}", duck))
 
 
 def _halved(pick: random.Random, called: Naming, source: Both) -> Both:
@@ -87,9 +95,7 @@ def _halved(pick: random.Random, called: Naming, source: Both) -> Both:
 def _conditions(pick: random.Random, profile: Profile, first: date) -> list[Both]:
     found = [_at_least(pick, each) for each in profile.conditions] if pick.random() < 0.93 else []
     found += [_condition(pick, profile) for _ in range(pick.choice((0, 0, 1, 1, 2)))]
-    found += ranges(pick, first)
-    pick.shuffle(found)
-    return found
+    return [*found, *ranges(pick, first)]
 
 
 def _at_least(pick: random.Random, condition: Both) -> Both:
