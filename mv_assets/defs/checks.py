@@ -64,11 +64,11 @@ def no_failed_buckets(view: View, wrong: Wrong) -> Verdict:
     return Verdict("no_failed_buckets", not says, "; ".join(says) or "no bucket failed", metadata=metadata)
 
 
-def no_stale_buckets(view: View, snapshot: Snapshot, now: int) -> Verdict:
-    stale = health.stale(snapshot)
+def no_stale_buckets(view: View, stale: Mapping[int, str], *, overdue: bool) -> Verdict:
+    """By the buckets that are STALE, and why."""
     says = _says(view.buckets, stale, "STALE") if stale else "no bucket is STALE"
     metadata = {"stale": _table(view.buckets, stale)} if stale else {}
-    good = not stale or not is_overdue(snapshot, now)
+    good = not stale or not overdue
     says += f"; it is computed again within {duration(_GRACE_MS)}" if stale and good else ""
     return Verdict("no_stale_buckets", good, says, dg.AssetCheckSeverity.WARN, metadata)
 
@@ -130,7 +130,9 @@ def matches_base(view: View, findings: Sequence[Finding]) -> Verdict:
 def view_checks(deployment: Deployment, view: View) -> list[dg.AssetChecksDefinition]:
     """The checks of one view, for people to make."""
     by_map: dict[str, Callable[[Snapshot, Wrong, int], Verdict]] = {
-        "no_stale_buckets": lambda snapshot, _wrong, now: no_stale_buckets(view, snapshot, now),
+        "no_stale_buckets": lambda snapshot, _wrong, now: no_stale_buckets(
+            view, health.stale(snapshot), overdue=is_overdue(snapshot, now)
+        ),
         "no_failed_buckets": lambda _snapshot, wrong, _now: no_failed_buckets(view, wrong),
         "fresh": lambda snapshot, wrong, now: fresh(view, snapshot.header, now, wrong.stalled),
     }

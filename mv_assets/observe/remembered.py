@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mv_assets.observe.inputs import BucketInputs, Trace, ViewInputs
 from mv_assets.state import rules
-from mv_assets.state.model import PartitionRow, Snapshot, State
+from mv_assets.state.model import Snapshot, State
 from mv_assets.tables.recent import Recent
 
 
@@ -51,8 +51,7 @@ def to_compare(last: Remembered, snapshot: Snapshot, view_inputs: ViewInputs, en
 
 def still_open(snapshot: Snapshot, seen: Iterable[BucketInputs]) -> frozenset[int]:
     """Those of the buckets that a look compared, with the map as it read that, which are not settled."""
-    rows = snapshot.rows
-    return frozenset(each.bucket for each in seen if not _settled(rows.get(each.bucket), snapshot, each))
+    return frozenset(each.bucket for each in seen if not settled(snapshot, each))
 
 
 def _moved(before: Snapshot, now: Snapshot) -> list[int] | None:
@@ -64,8 +63,9 @@ def _moved(before: Snapshot, now: Snapshot) -> list[int] | None:
     return moved if len(now.rows) - new == len(before.rows) else None
 
 
-def _settled(row: PartitionRow | None, snapshot: Snapshot, seen: BucketInputs) -> bool:
-    """Whether the next look has nothing to say of a bucket, if neither its row nor its segments change."""
+def settled(snapshot: Snapshot, seen: BucketInputs) -> bool:
+    """Whether a look has nothing to say of a bucket, nor has the next one if its row and segments stay."""
+    row = snapshot.rows.get(seen.bucket)
     return (
         row is not None
         and not row.frozen

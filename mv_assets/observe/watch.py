@@ -59,8 +59,8 @@ class Watch:
     ) -> dict[str, Observed | MvError]:
         """Look at views, and at those they are based on, which come first.
 
-        With `whole`, tables are listed even if nothing changed, and every bucket is compared. Buckets that a
-        person has `named`, by view, are planned even if they are not due.
+        With `whole`, tables are listed even if nothing changed, every bucket is compared, and its inputs are
+        observed. Buckets that a person has `named`, by view, are planned even if they are not due.
         """
         self._begin()
         views = self._catalog.with_upstream(names)
@@ -72,7 +72,9 @@ class Watch:
         due = self._maps.begin_round(self._round_maps.summaries, self._clock(), whole=whole)
         asked = named or {}
         found = {
-            view.name: tried(self._observe, view, asked.get(view.name, frozenset()), whole=view.name in due)
+            view.name: tried(
+                self._observe, view, asked.get(view.name, frozenset()), whole=view.name in due, keep=whole
+            )
             for view in views
         }
         looks = {name: each if isinstance(each, MvError) else None for name, each in found.items()}
@@ -90,7 +92,7 @@ class Watch:
             check_start(view, view.declared.start, self._clock())
         return self._maps.declare(view.declaration, ok(known).get(view.name))
 
-    def _observe(self, view: View, named: frozenset[int], *, whole: bool) -> Observed:
+    def _observe(self, view: View, named: frozenset[int], *, whole: bool, keep: bool) -> Observed:
         summary, limits, now = self._round_maps.summary(view.name), self._limits(view), self._clock()
         version = self._present.version_of(view)
         idle = rules.idle(summary.look, version, summary.header.version, now)
@@ -108,7 +110,12 @@ class Watch:
         last = None if whole else self._maps.remembered(view.name)
         compared = self._to_compare(last, snapshot, view_inputs, end, named)
         every = view_inputs.over(snapshot.header.start, end) if compared is None else view_inputs.of(compared)
-        seen = {each.bucket: each for each in every}
+        # Of very many buckets most have nothing to say.
+        seen = {
+            each.bucket: each
+            for each in every
+            if keep or each.bucket in named or not remembered.settled(snapshot, each)
+        }
         as_of = summary.header.version
         # Of the look that this one goes on from, whatever other threads remember meanwhile.
         whole_at = now if compared is None or last is None else last.whole_at
@@ -246,7 +253,7 @@ class ImaginedWatch(Watch):
 
     def again(self, view: View) -> Observed | MvError:
         """What there is now of one view of the round, if the maps below it are others; nothing is listed."""
-        return tried(self._observe, view, frozenset(), whole=True)
+        return tried(self._observe, view, frozenset(), whole=True, keep=True)
 
     def map_of(self, view: str) -> Snapshot:
         return self._copies.snapshot(view)

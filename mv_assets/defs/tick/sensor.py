@@ -187,8 +187,11 @@ class _Tick:
             if isinstance(observed, Observation):
                 plan = planner.plan(observed)
                 touched = [*self._revert(observed, plan), *self._ask(view, plan, claimed)]
-                self._observe(view, observed, touched)
-            self._report_map(view, observed, claimed)
+                stale = health.stale(observed.snapshot)
+                self._observe(view, observed, [*touched, *list(stale)[-_MOST_OBSERVED:]])
+            else:
+                stale = None
+            self._report_map(view, observed, claimed, stale)
         except MvError as error:
             self._report_error(view, error)
 
@@ -246,14 +249,12 @@ class _Tick:
         self._result.memory.broken[table] = now
         return known != now
 
-    def _observe(self, view: View, observation: Observation, touched: Sequence[int]) -> None:
-        """Tell what the tables hold where that is new: Dagster then shows what is out of date."""
+    def _observe(self, view: View, observation: Observation, buckets: Sequence[int]) -> None:
+        """Tell what the tables hold of buckets, where that is new: Dagster then shows what is out of date."""
         to_observe = self._to_observe()
         for name, listing in observation.view_inputs.dimensions.items():
             if name in to_observe:
                 self._observe_dimension(name, listing)
-        stale = list(health.stale(observation.snapshot))
-        buckets = [*touched, *stale[-_MOST_OBSERVED:]]
         for window, listing in zip(view.windows, observation.view_inputs.listings, strict=True):
             name, width = window.table, width_of(self._deployment, window.table)
             if width is not None and name in to_observe:
@@ -279,8 +280,13 @@ class _Tick:
         if self._has_other_broken(name, listing) or not same:
             self._result.events.append(seen)
 
-    def _report_map(self, view: View, observed: Observed, claimed: Claims) -> None:
-        """Tell Dagster what the map has and it does not know, and what the checks have to say."""
+    def _report_map(
+        self, view: View, observed: Observed, claimed: Claims, stale: Mapping[int, str] | None
+    ) -> None:
+        """Tell Dagster what the map has and it does not know, and what the checks have to say.
+
+        What is STALE is known of a map that was read.
+        """
         memory, header, wrong = self._result.memory, observed.header, observed.wrong
         fresh = checks.fresh(view, header, self._project.clock(), wrong.stalled)
         self._note_wrong(view, wrong)
@@ -303,8 +309,10 @@ class _Tick:
             self._instance, self._deployment, view, snapshot, since, claimed, self._project.store
         )
         self._result.events += found
-        stale = checks.no_stale_buckets(view, snapshot, self._project.clock())
-        verdicts = [checks.no_failed_buckets(view, wrong), stale, fresh]
+        overdue = checks.is_overdue(snapshot, self._project.clock())
+        known = health.stale(snapshot) if stale is None else stale
+        none_stale = checks.no_stale_buckets(view, known, overdue=overdue)
+        verdicts = [checks.no_failed_buckets(view, wrong), none_stale, fresh]
         if self._report_checks(view, verdicts, event_key):
             for line in wrong.sentences(view.name, view.buckets)[:_MOST_LOGGED]:
                 self._context.log.error(line)

@@ -227,6 +227,28 @@ def test_nothing_is_left_to_find(
     assert compared
 
 
+def compared_at(lake: Lake) -> int | None:
+    """When all buckets were compared last."""
+    record = lake.snapshot().look
+    return None if record is None else record.whole_at
+
+
+def test_only_what_is_not_settled_is_kept_of_a_look_but_where_all_is_asked_for(
+    tmp_path: Path, store: Store
+) -> None:
+    lake = Lake(tmp_path / "lake", store)
+    lake.days(*range(4))
+    lake.converge()
+    late(lake)
+    process_memory.forget()
+    named = lake.watch().round(named={"v": frozenset([3 * DAY])})["v"]
+    assert isinstance(named, Observation)
+    assert [*named.buckets] == [DAY, 3 * DAY]
+    assert compared_at(lake) == lake.clock.now
+    assert [*observation_of(lake.look()).buckets] == [DAY]
+    assert len(observation_of(lake.look(whole=True)).buckets) == 4
+
+
 def unreadable(lake: Lake) -> None:
     """For as long as the look that is due takes."""
     table, away = lake.folder / "events", lake.folder / "away"
@@ -259,9 +281,8 @@ def test_what_is_settled_is_compared_in_time_even_if_nothing_changes(
     for _ in range(2):
         lake.clock.now += 3_600_000
         MEANWHILE[meanwhile](lake)
-        again = lake.look()
-        assert isinstance(again, Observation)
-        assert len(again.buckets) == 4
+        assert isinstance(lake.look(), Observation)
+        assert compared_at(lake) == lake.clock.now
         assert isinstance(lake.look(), Unchanged)
 
 
@@ -277,7 +298,7 @@ def test_what_a_process_remembers_is_checked_in_time_though_others_compare_all(
             assert isinstance(lake.look(whole=True), Observation)
         found = lake.look()
     assert isinstance(found, Observation)
-    assert len(found.buckets) == 4
+    assert compared_at(lake) == lake.clock.now
 
 
 def test_a_look_of_which_nobody_knows_when_all_was_compared_is_followed_by_a_whole_one(
