@@ -155,8 +155,8 @@ def rows_without_a_match_are_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def equalities_of_joins_are_conditions(patch: pytest.MonkeyPatch) -> None:
-    def never_null(asked: Any, join: Any) -> bool:
-        columns = [c for each in asked.filters for c in each.find_all(exp.Column) if c.table == join.table]
+    def never_null(asked: Any, join: Any, filters: Any) -> bool:
+        columns = [c for each in filters for c in each.find_all(exp.Column) if c.table == join.table]
         known: Known = asked.known
         return any(known.proves(matches._not_null(column)) for column in columns)
 

@@ -123,8 +123,8 @@ LOUD = Known(
 )
 BOROUGHS = Known(
     "boroughs",
-    """SELECT date_trunc('hour', e.at) AS hour, z.borough, e.flag, count(*) AS n, sum(e.fare) AS fare,
-        count(e.fare) AS fares, max(z.rank) AS rank
+    """SELECT date_trunc('hour', e.at) AS hour, z.borough, z.zone AS place, e.flag, count(*) AS n,
+        sum(e.fare) AS fare, count(e.fare) AS fares, max(z.rank) AS rank
         FROM events e LEFT JOIN zones z ON e.zone = z.zone GROUP BY ALL""",
     "hour",
 )

@@ -64,8 +64,10 @@ class World:
         # Whatever else happens: a day without files, a failed bucket, and frozen ones.
         self._sure = cycle((self.clear_day, self.fail, self.look))
         self.zones()
+        # Of a folder of few files every type is known, of more it is not.
+        parts = (1, 2, 2, 3) if seed % 2 else (1, 1, 1, 2)
         for number in range(DAYS - 3):
-            for part in range(self.random.choice((1, 2, 2, 3))):
+            for part in range(self.random.choice(parts)):
                 self.put(f"{number:02}-{part}.parquet", [number])
         for _ in range(2):
             self.late()

@@ -49,12 +49,16 @@ class Naming:
     def qualifier(self) -> str:
         return self.alias or self.table
 
+    def column(self, name: str) -> str:
+        """The column that a name stands for."""
+        return _DIMENSION.get(name, name) if self.joined is not None else name
+
     def spark(self, text: str, pick: random.Random) -> str:
         def column(found: re.Match[str]) -> str:
             name = found[1]
             of_dimension = self.joined is not None and name in _DIMENSION
-            column = _DIMENSION[name] if of_dimension else name
-            written = column.upper() if pick.random() < self.shouting else column
+            written = self.column(name)
+            written = written.upper() if pick.random() < self.shouting else written
             if of_dimension:
                 return f"{self.joined}.{written}"
             must = self.joined is not None and name == "zone"

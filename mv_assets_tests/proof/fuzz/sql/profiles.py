@@ -55,7 +55,10 @@ PROFILES = (
     Profile("days", "day", ("d",), ("n", "xs", "flo")),
     Profile("minutes", "minute", ("flag",), ("n", "cheap", "fare", "fares", "mean", "newest")),
     Profile("loud", "hour", ("loud", "third"), ("n", "fare", "fares", "mean", "zone")),
-    Profile("boroughs", "hour", ("borough", "flag"), ("n", "fare", "fares", "mean", "rank"), joined=True),
+    Profile(
+        "boroughs", "hour", ("borough", "place", "flag"), ("n", "fare", "fares", "mean", "rank"),
+        joined=True, inner=0.5, weight=5,
+    ),
     Profile(
         "places", "hour", ("rank", "place", "zone"), ("n", "fare", "fares", "mean", "hi", "rank"),
         joined=True, inner=0.6, weight=6,
@@ -95,6 +98,6 @@ NAMED = {
     "days": Columns("day", ("d",), ("n", "xs", "flo"), ("week",), dates=True),
     "minutes": Columns("minute", ("flag",), ("n", "fare", "cheap"), ("newest",)),
     "loud": Columns("hour", ("loud", "third"), ("n", "fare", "zone")),
-    "boroughs": Columns("hour", ("borough", "flag"), ("n", "fare", "rank")),
+    "boroughs": Columns("hour", ("borough", "place", "flag"), ("n", "fare", "rank")),
     "places": Columns("hour", ("rank", "place", "zone"), ("n", "fare", "hi")),
 }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mv_assets_tests.proof.fuzz.sql.dialects import Both, Naming
 
 _ALIASES = ("k", "value", "`My col`", "N", "total", "`größe`")
+# A column, or a cast of it, which has its name.
+_NAMED = re.compile(r"(?:cast\()?\$(\w+)(?:::\w+| AS \w+\))?", re.IGNORECASE)
 _SHADOWS = ("zone", "kind", "fare", "x", "at")
 
 
@@ -84,7 +87,8 @@ class Select:
     def _aliases(self) -> list[str | None]:
         pick, shadow = self.pick, self.pick.random() < 0.06
         self.by_spark |= shadow
-        columns = {item.spark.removeprefix("$") for item in self.items}
+        named = (_NAMED.fullmatch(item.spark) for item in self.items)
+        columns = {self.called.column(found[1]) for found in named if found is not None}
         found: list[str | None] = []
         for at in range(len(self.items)):
             alias = None if pick.random() < 0.5 else f"{pick.choice(_ALIASES)}"
