@@ -134,6 +134,9 @@ def _not_null(condition: exp.Expr) -> Iterator[exp.Column]:
     match condition:
         case exp.Column():
             yield condition
+        case exp.In() if not condition.expressions:
+            # Of a query without rows it is false, of NULL too.
+            return
         case exp.In() | exp.Between() | exp.Like():
             # What is compared with it may be null, and still it is false.
             yield from _deciding(condition.this)
