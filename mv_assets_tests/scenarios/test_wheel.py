@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from configparser import ConfigParser
@@ -23,27 +25,21 @@ import sys
 from setuptools import build_meta
 print({"sdist": build_meta.build_sdist, "wheel": build_meta.build_wheel}[sys.argv[1]](sys.argv[2]))
 """
-RUN = "from mv_assets.cli import main; main()"
 
 
 def run(folder: Path, *command: str, **environment: str) -> str:
     """What is said by a process that finds nothing of the checkout."""
     given = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore", **environment}
+    given.pop("PYTHONPATH", None)
     ran = subprocess.run(  # noqa: S603 - our own commands
-        [sys.executable, *command],
-        cwd=folder,
-        env=given,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        command, cwd=folder, env=given, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
 def built(kind: str, source: Path, to: Path) -> Path:
-    return to / run(source, "-c", BUILD, kind, str(to)).splitlines()[-1]
+    return to / run(source, sys.executable, "-c", BUILD, kind, str(to)).splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +63,18 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment of its own, into which pip has installed the wheel.
+
+    The libraries are this environment's: they are found behind what is its own, and pip is told of none.
+    """
     folder = tmp_path_factory.mktemp("installed")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)  # noqa: S202 - made above
-    return folder
+    run(folder, sys.executable, "-m", "venv", "--without-pip", str(folder))
+    python, quiet = folder / "bin" / "python", ("--quiet", "--disable-pip-version-check")
+    alone = ("install", *quiet, "--no-deps", "--no-index", str(wheel))
+    run(folder, sys.executable, "-m", "pip", "--python", str(python), *alone)
+    [own] = folder.glob("lib/python*/site-packages")
+    (own / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return folder / "bin"
 
 
 def test_a_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
@@ -92,15 +96,26 @@ def test_it_says_to_others_where_to_begin(wheel: Path) -> None:
 
 
 def test_the_demo_begins_without_a_checkout(installed: Path, tmp_path: Path) -> None:
-    here = {"PYTHONPATH": str(installed), "MV_ASSETS_HOME": str(tmp_path / "home")}
-    where = run(tmp_path, "-c", "import mv_assets; print(mv_assets.__file__)", **here)
-    assert where.startswith(str(installed))
-    [described] = installed.glob("*.dist-info")
+    ours, python = str(installed / "mv-assets"), str(installed / "python")
+    here = {"MV_ASSETS_HOME": str(tmp_path / "home")}
+    where = run(tmp_path, python, "-c", "import mv_assets; print(mv_assets.__file__)", **here)
+    assert where.startswith(str(installed.parent))
+    [described] = installed.parent.glob("lib/python*/site-packages/mv_assets-*.dist-info")
     version = described.name.removesuffix(".dist-info").split("-")[1]
-    assert run(tmp_path, "-c", RUN, "--version", **here).endswith(f"version {version}\n")
+    assert run(tmp_path, ours, "--version", **here).endswith(f"version {version}\n")
     # The first command that needs its data makes it.
-    assert "trips_hourly" in run(tmp_path, "-c", RUN, "plan", **here)
-    assert "arrive" in run(tmp_path, "-c", RUN, "demo", "late", **here)
-    run(
-        tmp_path, "-c", "from mv_assets.launcher import WarmRunLauncher; import mv_assets.definitions", **here
-    )
+    assert "trips_hourly" in run(tmp_path, ours, "plan", **here)
+    assert "arrive" in run(tmp_path, ours, "demo", "late", **here)
+    loads = "from mv_assets.launcher import WarmRunLauncher; import mv_assets.definitions"
+    run(tmp_path, python, "-c", loads, **here)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_computes_the_demo_without_a_checkout(installed: Path, tmp_path: Path) -> None:
+    ours, here = str(installed / "mv-assets"), {"MV_ASSETS_HOME": str(tmp_path / "home")}
+    assert run(tmp_path, ours, "refresh", **here).count("committed") == 2
+    views = json.loads(run(tmp_path, ours, "status", "--json", **here))["views"]
+    counts = {each["name"]: each["counts"] for each in views}
+    assert counts.keys() == {"trips_hourly", "trips_daily"}
+    assert all(each["VALID"] and not each["STALE"] for each in counts.values()), counts

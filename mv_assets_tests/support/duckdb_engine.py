@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -24,7 +24,8 @@ from mv_assets.run.sources import Sources
 from mv_assets.run.warehouse import Warehouse
 from mv_assets.spark.errors import JobFailed, Unreadable
 from mv_assets.spark.read.deletes import deleted_in, deletes_of
-from mv_assets.state.model import BUCKET
+from mv_assets.state.leases import Pinned
+from mv_assets.state.model import BUCKET, PartitionRow
 from mv_assets.tables.listing import Listing
 from mv_assets.views.python import Bucket, ViewFunction
 from mv_assets.views.view import View, Window
@@ -68,11 +69,39 @@ class DuckDbTable:
 
 
 @dataclass(frozen=True)
+class DuckDbView:
+    """A view of which a bucket reads a window: the rows of its map that are still what was listed."""
+
+    window: Window
+    time_column: str
+    # By bucket, the buckets that it reads of the view below.
+    below: Mapping[int, Sequence[int]]
+    rows: Mapping[int, PartitionRow]
+    files: Mapping[str, Sequence[str]]
+    # Those of another bucket, which tell the columns where there is no row.
+    like: Sequence[str]
+
+    def read(self, buckets: Sequence[int]) -> str:
+        parts = []
+        for start in sorted({start for bucket in buckets for start in self.below[bucket]}):
+            if start not in self.rows:
+                raise Unreadable(f"bucket {start} is no longer what it was when it was listed")
+            generation = self.rows[start].generation
+            if generation is not None:
+                rows = _read(self.files[generation])
+                parts.append(f"SELECT * EXCLUDE ({BUCKET}) FROM ({rows}) WHERE {BUCKET} = {start}")
+        return (
+            " UNION ALL BY NAME ".join(parts)
+            or f"SELECT * EXCLUDE ({BUCKET}) FROM ({_read(self.like)}) LIMIT 0"
+        )
+
+
+@dataclass(frozen=True)
 class DuckDbComputation:
     """Computes buckets of one view from the files that a look listed."""
 
     view: View
-    tables: Sequence[DuckDbTable]
+    tables: Sequence[DuckDbTable | DuckDbView]
     dimensions: Mapping[str, Sequence[str]]
     create: Callable[[str], Any]
 
@@ -107,7 +136,7 @@ class DuckDbComputation:
         rows = rows.append_column(BUCKET, starts)
         return rows.filter(pc.is_in(starts, pa.array(buckets, pa.int64())))
 
-    def _source(self, table: DuckDbTable, buckets: Sequence[int]) -> str:
+    def _source(self, table: DuckDbTable | DuckDbView, buckets: Sequence[int]) -> str:
         """What the SQL reads under a table's name; of a view that is meant bucket by bucket, a window."""
         if not self.view.by_bucket:
             return table.read(buckets)
@@ -155,14 +184,39 @@ class DuckDbSources(Sources):
         seen: Mapping[int, BucketInputs],
         _merging: object = None,
     ) -> Iterator[DuckDbComputation]:
-        tables = [self._windowed(view_inputs, place, seen) for place in range(len(view_inputs.listings))]
-        dimensions = {
-            name: [f"{self._root(listing)}/{each}" for each in listing.names]
-            for name, listing in view_inputs.dimensions.items()
-        }
-        yield DuckDbComputation(view_inputs.view, tables, dimensions, self._create)
+        with ExitStack() as held:
+            tables = [
+                self._files(view_inputs, place, seen)
+                if upstream is None
+                else self._rows(view_inputs, place, seen, upstream)
+                for place, upstream in enumerate(map(held.enter_context, self._upstream(view_inputs, seen)))
+            ]
+            dimensions = {
+                name: [f"{self._root(listing)}/{each}" for each in listing.names]
+                for name, listing in view_inputs.dimensions.items()
+            }
+            yield DuckDbComputation(view_inputs.view, tables, dimensions, self._create)
 
-    def _windowed(self, view_inputs: ViewInputs, place: int, seen: Mapping[int, BucketInputs]) -> DuckDbTable:
+    def _rows(
+        self, view_inputs: ViewInputs, place: int, seen: Mapping[int, BucketInputs], upstream: Pinned
+    ) -> DuckDbView:
+        listing, base = view_inputs.listings[place], self.catalog.view(view_inputs.listings[place].table)
+        listed = dict(zip(listing.starts, listing.crcs, strict=True))
+        rows = {
+            start: row for start, row in upstream.snapshot.rows.items() if row.content == listed.get(start)
+        }
+        known = (*upstream.snapshot.rows.values(), *self.store.snapshot(base.name).rows.values())
+        named = self.store.files(base.name, {row.generation for row in known if row.generation})
+        files = {
+            generation: [f"{self.warehouse.root}/{file.path}" for file in each]
+            for generation, each in named.items()
+        }
+        like = next(iter(files.values()), [])
+        below = {bucket: [listing.starts[at] for at in each.reached[place]] for bucket, each in seen.items()}
+        time = base.declared.time_column
+        return DuckDbView(view_inputs.view.windows[place], time, below, rows, files, like)
+
+    def _files(self, view_inputs: ViewInputs, place: int, seen: Mapping[int, BucketInputs]) -> DuckDbTable:
         listing, window = view_inputs.listings[place], view_inputs.view.windows[place]
         paths = [f"{self._root(listing)}/{name}" for name in listing.names]
         names = dict(zip(paths, listing.names, strict=True))

@@ -147,9 +147,9 @@ class StoreLake(DuckDbLake):
         super().__post_init__()
 
 
-# By the format of the table that the views are based on, or that in which they are published.
+# By the format of the table that the views are based on, or that in which they are published; others are
+# folders of Parquet.
 LAKES: dict[str, Callable[..., DuckDbLake]] = {
-    "": DuckDbLake,
     "store": StoreLake,
     "delta": partial(DeltaLake, table={"format": "delta"}),
     "iceberg": partial(IcebergLake, table={"format": "iceberg", "unsafe": True}),

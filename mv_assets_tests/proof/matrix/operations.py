@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mv_assets.buckets import DAY
-from mv_assets.config import MaterializedView
+from mv_assets.config import MaterializedView, StateDatabase
 from mv_assets.errors import MvError
 from mv_assets.maintain.audit import audit
 from mv_assets.plan.scope import prepare
+from mv_assets.project import Project
 from mv_assets.state import health
 from mv_assets.state.leases import Leases
 from mv_assets.state.model import Mark, State
@@ -48,9 +49,10 @@ class Operation:
     before: Step = nothing
     after: Step = nothing
     done: Callable[[DuckDbLake], bool] = anything
-    views: tuple[MaterializedView, ...] = VIEWS
+    # Those that it leaves, if they are others.
+    views: tuple[MaterializedView, ...] = ()
     cold: bool = False
-    # What the views are based on, and whether they are published.
+    # As `World` has it.
     kind: str = ""
     # Without, nobody works while a call of it takes long: what is left to compare would need Spark.
     delays: bool = True
@@ -123,7 +125,7 @@ def followed(lake: DuckDbLake) -> bool:
 
 def overwrite_many(lake: DuckDbLake) -> None:
     """Three of four days of one generation are computed again: it is mostly dead."""
-    for name in ALL:
+    for name in lake.catalog.views:
         lake.manager.force(lake.catalog.view(name).declaration, None, "all in one")
     lake.run()
     lake.overwrite(0, 1, 2)
@@ -131,7 +133,7 @@ def overwrite_many(lake: DuckDbLake) -> None:
 
 
 def collect(lake: DuckDbLake) -> None:
-    for name in ALL:
+    for name in lake.catalog.views:
         for error in lake.garbage().gc(name).errors:
             raise error
 
@@ -252,6 +254,67 @@ def withdrawn(lake: DuckDbLake) -> bool:
     return vacant(lake) and not any(lake.reader.exists(name) for name in ALL)
 
 
+def lose(lake: DuckDbLake) -> None:
+    """A file is gone, and another one has come beside one that stays."""
+    lake.remove("day-0.parquet")
+    lake.write("late-2.parquet", [day(2)], 1)
+
+
+def put_back(lake: DuckDbLake) -> None:
+    lake.days(0)
+
+
+def frozen(lake: DuckDbLake) -> bool:
+    """What is lost is kept; what came is seen, or the fault has broken a file."""
+    row = lake.row(0, "f")
+    assert row is not None
+    return (row.frozen and lake.states(0, 1, 2, 3, name="f") == "VVSV") or _says_more(lake, 0)
+
+
+def frozen_and_back(lake: DuckDbLake) -> None:
+    lose(lake)
+    look(lake)
+    put_back(lake)
+
+
+def thawed(lake: DuckDbLake) -> bool:
+    row = lake.row(0, "f")
+    assert row is not None
+    return not row.frozen or _says_more(lake, 0)
+
+
+def stop_early(lake: DuckDbLake) -> None:
+    """The batch of one more day, whose last row is before its end."""
+    lake.write("early.parquet", [day(4, 0), day(4, 6)], 4)
+
+
+def closed(lake: DuckDbLake) -> bool:
+    return lake.state(4, "c") is State.VALID or _says_more(lake, 0)
+
+
+def seen_to_end(lake: DuckDbLake) -> bool:
+    """The look has noted up to where the data reaches, and that the day is over."""
+    header = lake.snapshot("c").header
+    return header.closed == 5 * DAY or _says_more(lake, 0)
+
+
+def measure(lake: DuckDbLake) -> None:
+    """What a monitoring system asks: it is told what is so, or that nothing can be said."""
+    url = lake.store.database._engine.url.render_as_string(hide_password=False)
+    project = lake.project.model_copy(update={"state": StateDatabase(url=url)})
+    with Project.of(replace(lake.catalog, project=project), who="test") as opened:
+        metrics = opened.metrics()
+    if metrics.error is not None:
+        raise metrics.error
+    told = metrics.text()
+    for name in ALL:
+        for expected in (
+            f'mv_assets_view_buckets{{state="valid",view="{name}"}} 4.0',
+            f'mv_assets_view_refreshed_buckets_total{{operation="append",view="{name}"}} 4.0',
+        ):
+            assert expected in told, told
+
+
 _PUBLISHED = {
     f"{name} {form}": replace(operation, kind=f"published in {form}")
     for form in ("iceberg", "delta")
@@ -297,6 +360,15 @@ OPERATIONS = {
         delays=False,
         done=lambda lake: lake.states(*range(4)) == "SSSS",
     ),
+    "metrics": Operation(measure),
+    "look at a view below": Operation(look, change, mend, looked, kind="stacked"),
+    "refresh of a view on a view": Operation(refresh, change, mend, refreshed, kind="stacked"),
+    "gc below a view": Operation(collect, overwrite_many, done=collected, kind="stacked"),
+    "freeze": Operation(look, lose, put_back, frozen, kind="frozen"),
+    "refresh of what is frozen": Operation(refresh, lose, put_back, kind="frozen"),
+    "thaw": Operation(look, frozen_and_back, done=thawed, kind="frozen"),
+    "close": Operation(look, stop_early, done=seen_to_end, kind="closing"),
+    "refresh of a closed day": Operation(refresh, stop_early, done=closed, kind="closing"),
     **_PUBLISHED,
     **_LAKEHOUSE,
     **_STORED,

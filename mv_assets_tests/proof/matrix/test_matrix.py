@@ -22,7 +22,7 @@ from mv_assets_tests.proof.matrix import files, libraries, statements
 from mv_assets_tests.proof.matrix.faults import Killed, Kind, Process, Site
 from mv_assets_tests.proof.matrix.operations import OPERATIONS, Operation
 from mv_assets_tests.proof.matrix.stores import store_of
-from mv_assets_tests.proof.matrix.world import VIEWS, World
+from mv_assets_tests.proof.matrix.world import World, views_of
 from mv_assets_tests.support.harness import Clock
 from mv_assets_tests.support.lake import day, through
 from mv_assets_tests.support.warehouse_lake import DuckDbLake
@@ -128,7 +128,7 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
     # What a dead process had open is closed.
     gc.collect()
     assert process.happened
-    world.views = operation.views
+    world.views = operation.views or views_of(operation.kind)
     if said and kind is not Kind.DELAY:
         with world.deployment() as lake:
             assert operation.done(lake), "it said that it had done it"
@@ -140,7 +140,7 @@ def happen(world: World, operation: Operation, site: Site, kind: Kind) -> None:
 def process_of(world: World, operation: Operation, process: Process) -> Iterator[DuckDbLake]:
     """The world as it was, and a process in it; of one that starts cold, from its very beginning."""
     world.restore()
-    world.views = VIEWS
+    world.views = views_of(operation.kind)
     if operation.cold:
         world.clear()
     with ExitStack() as held:
@@ -166,7 +166,7 @@ def others_work(world: World, *, apart: bool) -> None:
 
 
 def check(world: World, operation: Operation) -> None:
-    world.views = operation.views
+    world.views = operation.views or views_of(operation.kind)
     with world.deployment() as lake:
         operation.after(lake)
     world.heal()

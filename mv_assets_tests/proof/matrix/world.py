@@ -48,10 +48,29 @@ VIEWS = (
         **{"with": [PAYMENTS]},
     ),
 )
+TWO_DAYS = "SELECT :bucket_start AS day, sum(n) AS n, count(DISTINCT hour) AS hours FROM v"
+# Beside these, by what the operation is about; the day after the last one ends before its end.
+FURTHER = {
+    "stacked": (
+        view(
+            "d",
+            base={"table": "v", "from": "1d"},
+            sql=TWO_DAYS,
+            scope="bucket",
+            time_column="day",
+        ),
+    ),
+    "frozen": (view("f", on_base_delete="freeze"),),
+    "closing": (view("c", closes="1h"),),
+}
 PAID = "SELECT *, (SELECT count(*) FROM payments) AS paid, strftime(\"at\", '%Y-%m-%d') AS key FROM events"
 _COMMITS = (Operation.APPEND, Operation.OVERWRITE, Operation.DELETE)
 _OF_ALL = (Operation.TAKE_OVER, Operation.ADOPT, Operation.DROP)
 _LATE = 25 * 3_600_000
+
+
+def views_of(kind: str) -> tuple[MaterializedView, ...]:
+    return (*VIEWS, *FURTHER.get(kind, ()))
 
 
 @dataclass
@@ -61,12 +80,15 @@ class World:
     folder: Path
     url: str
     clock: Clock
-    views: tuple[MaterializedView, ...] = VIEWS
-    # What the views are based on, and whether they are published.
+    # What the views are based on, whether they are published, and which others there are.
     kind: str = ""
+    views: tuple[MaterializedView, ...] = field(init=False)
     _kept: tuple[Dump, int] | None = field(default=None, init=False)
     # By view and version: the rows that the map named when it was published.
     _shown: dict[tuple[str, int], Rows] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.views = views_of(self.kind)
 
     @property
     def _template(self) -> Path:
@@ -111,7 +133,7 @@ class World:
         """A process that has just started."""
         store = Store(self.url, now=self.clock)
         with closing(store), process_of_its_own():
-            lake = LAKES[self.kind](
+            lake = LAKES.get(self.kind, DuckDbLake)(
                 self.folder / "lake",
                 store,
                 self.views,
@@ -175,7 +197,9 @@ class World:
         assert snapshot.troubles == (), f"{name}: {snapshot.troubles}"
         states = {rules.effective_state(row, snapshot.header) for row in snapshot.rows.values()}
         assert states == {State.VALID}, f"{name}: {states}"
-        assert snapshot.header.watermark == DAYS * DAY, f"{name}: W = {snapshot.header.watermark}"
+        # What the clock has closed is one day more.
+        days = DAYS + (lake.catalog.view(name).declared.closes is not None)
+        assert snapshot.header.watermark == days * DAY, f"{name}: W = {snapshot.header.watermark}"
         named = {row.generation for row in snapshot.rows.values() if row.generation is not None}
         assert {g.id for g in registered.values() if g.state is GenerationState.LIVE} == named
         assert registered.keys() == named, f"{name}: generations nobody needs are still registered"

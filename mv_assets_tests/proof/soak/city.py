@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import duckdb
+import numpy as np
 
 from mv_assets.config import IcebergTarget, MaterializedView, Spark
 from mv_assets.demo import Demo
@@ -23,8 +27,10 @@ from mv_assets.state.model import DataFile, Snapshot
 from mv_assets.state.store import Store
 from mv_assets.tables.open import open_table
 from mv_assets.views.catalog import load
+from mv_assets.views.view import View
+from mv_assets_tests.proof.soak import fares
 from mv_assets_tests.support.published_lake import IcebergReader
-from mv_assets_tests.support.spark_lake import SparkLake
+from mv_assets_tests.support.spark_lake import SparkLake, timestamp
 
 DAYS = 4
 # Of each six hours what came in the day before; of each day two days of a view below, beside a third.
@@ -51,7 +57,31 @@ _WINDOWS = """
     bucket: 1d
     start: START
 """
-_HERE = {"state: sqlite:///../state.db": "state: {state}", "master: local[*]": "master: local[2]"}
+# By a function; and of a table of which single rows are deleted.
+_OTHERS = """
+  - name: by_zone
+    base: trips
+    scope: bucket
+    python: "by_function:by_zone"
+    time_column: at
+    bucket: 6h
+    start: START
+
+  - name: fares_hourly
+    base: fares
+    sql: SELECT date_trunc('hour', at) AS hour, count(*) AS n, sum(cents) AS cents FROM fares GROUP BY ALL
+    time_column: hour
+    bucket: 6h
+    start: START
+"""
+_FARES = "tables:\n  - {{name: fares, format: delta, path: fares, time_column: at, settle: 2s}}\n"
+_HERE = {
+    "state: sqlite:///../state.db": "state: {state}",
+    "master: local[*]": "master: local[2]",
+    "tables:\n": _FARES,
+}
+# The view by a function, for DuckDB.
+_BY_ZONE = "SELECT zone_id, min(pickup_at) AS at, count(*) AS trips FROM trips GROUP BY zone_id"
 
 
 def build(demo: Demo, state: str, days: int = DAYS) -> None:
@@ -62,11 +92,19 @@ def build(demo: Demo, state: str, days: int = DAYS) -> None:
     write_zones(demo)
     advance(demo, int(start.timestamp() * 1_000), int(now * 1_000))
     demo.ensured(0)
+    fares.create(fares_of(demo), np.random.default_rng(days), days)
+    shutil.copy(Path(__file__).with_name("by_function.py"), demo.root)
     text = demo.project.read_text()
     for old, new in _HERE.items():
         assert old in text
         text = text.replace(old, new.format(state=state))
-    demo.project.write_text(f"{text.rstrip()}\n{_WINDOWS.replace('START', f'{start:%Y-%m-%d}')}")
+    further = f"{_WINDOWS}{_OTHERS}".replace("START", f"{start:%Y-%m-%d}")
+    demo.project.write_text(f"{text.rstrip()}\n{further}")
+
+
+def fares_of(demo: Demo) -> Path:
+    """Where the table of fares is."""
+    return demo.root / "fares"
 
 
 @contextmanager
@@ -74,9 +112,14 @@ def city(demo: Demo) -> Iterator[City]:
     """The lake as it is now."""
     store = Store(load(demo.project, schemas=False).project.state.url)
     try:
-        yield City(demo.root, store, views=(), engine=Engine(Spark()), storehouse="../warehouse")
+        yield _city(demo.root, store, Engine(Spark()))
     finally:
         store.close()
+
+
+def _city(folder: Path, store: Store, engine: Engine) -> City:
+    oracle = {"by_zone": _BY_ZONE}
+    return City(folder, store, views=(), engine=engine, storehouse="../warehouse", oracle=oracle)
 
 
 @dataclass
@@ -88,6 +131,20 @@ class City(SparkLake):
             name: open_table(table, self.store.database, self.clock, keep=False)
             for name, table in self.catalog.tables.items()
         }
+
+    def tell(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        if name == "fares":
+            connection.register(name, fares.rows(self.folder / name))
+        else:
+            super().tell(connection, name)
+
+    def duckdb(self, view: View) -> str | None:
+        """A view on top of one finds nothing in it from before its start, though trips came then."""
+        sql = super().duckdb(view)
+        if sql is None or view.by_bucket:
+            return sql
+        start = timestamp(view.declared.start or 0)
+        return f'SELECT * FROM ({sql}) WHERE "{view.declared.time_column}" >= {start}'
 
     @property
     def root(self) -> Path:
@@ -116,7 +173,7 @@ class City(SparkLake):
             if isinstance(observed, MvError):
                 raise observed
         maps = {name: imagined.snapshot(name) for name in found}
-        looked = City(self.folder, self.store, views=(), engine=self.engine, storehouse=self.storehouse)
+        looked = _city(self.folder, self.store, self.engine)
         looked.store = _Looked(self.store, maps)  # type: ignore[assignment]
         return looked
 

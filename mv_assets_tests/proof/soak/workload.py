@@ -18,11 +18,13 @@ from mv_assets.errors import MvError
 from mv_assets.maintain.garbage import Garbage
 from mv_assets_tests.e2e.dagster import Dagster
 from mv_assets_tests.e2e.graphql_api.client import Refusal
-from mv_assets_tests.proof.soak.city import city
+from mv_assets_tests.proof.soak import fares
+from mv_assets_tests.proof.soak.city import city, fares_of
 
 _PAUSE_S = 5.0
-# How often each, of a hundred.
+# How often each.
 _FILES = {"late": 30, "correct": 20, "delete": 7, "backfill": 8, "poison": 4, "heal": 8}
+_ROWS = {"fares": 8, "delete fares": 6, "delete fares by a vector": 6}
 _PEOPLE = {"materialize": 6, "dagster backfill": 4, "gc": 6}
 _NOTHING = {"nothing": 7}
 
@@ -63,7 +65,7 @@ class Workload:
     def _between(self, _seconds: float) -> bool:
         if self._over.wait(_PAUSE_S):
             return True
-        chances = {**_FILES, **_PEOPLE, **_NOTHING}
+        chances = {**_FILES, **_ROWS, **_PEOPLE, **_NOTHING}
         name = str(
             self._chance.choice(list(chances), p=np.array(list(chances.values())) / sum(chances.values()))
         )
@@ -81,6 +83,9 @@ class Workload:
     def _happen(self, name: str) -> None:
         if name in _FILES:
             happen(name, self._demo, clock(), self._chance)
+        elif name in _ROWS:
+            change = {"fares": fares.append, "delete fares": fares.delete}.get(name, fares.delete_by_vector)
+            change(fares_of(self._demo), self._chance)
         elif name == "gc":
             self._collect()
         elif name != "nothing":

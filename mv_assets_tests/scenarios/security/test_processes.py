@@ -224,10 +224,12 @@ def test_no_key_is_among_processes_logs_pages_metrics_or_what_is_published(
         "what is published": "mv-assets.version",
     }.items():
         assert expected in texts[what], f"{what}: {texts[what][:2_000]}"
-    found = {
-        what: text[max(0, at - 300) : at + 60] for what, text in texts.items() if (at := text.find(HUSH)) >= 0
-    }
-    assert not found
+    found = [
+        f"{what}: {text[max(0, at - 300) : at + 60]}"
+        for what, text in texts.items()
+        if (at := text.find(HUSH)) >= 0
+    ]
+    assert not found, "\n".join(found)
     told = {path for path in tmp_path.rglob("*") if path.is_file() and HUSH.encode() in path.read_bytes()}
     assert {str(path.relative_to(tmp_path)) for path in told - {file}} == FOR_THE_OWNER
     assert all(path.stat().st_mode & 0o077 == 0 for path in told - {file})
