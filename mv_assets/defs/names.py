@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -33,6 +35,14 @@ PROJECT_TAG = "mv_assets/project"
 
 # Metadata of a materialization: which content it is.
 CONTENT = "content"
+
+
+@contextmanager
+def without_beta_warnings() -> Iterator[None]:
+    """Which of Dagster's features are in beta is our concern, not that of whoever uses this."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        yield
 
 
 class Options(Declared):
