@@ -17,6 +17,10 @@ SCAFFOLDS := from dagster import __version__ as v; print(f"create-dagster=={v} d
 OLDEST := .venv-oldest
 OLDEST_READY := $(OLDEST)/.ready
 ONLY ?=
+# Another Python that is to be tried, in an environment of its own.
+PYTHON_VERSION ?= 3.13
+OTHER := .venv-$(PYTHON_VERSION)
+OTHER_READY := $(OTHER)/.ready
 # Some tests wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS ?= $(shell echo $$(($(CORES) + 1)))
@@ -29,9 +33,11 @@ QUICK := $(TESTS)/unit $(TESTS)/acceptance \
   -m 'not (spark or postgresql or processes or e2e or browser or slow or deep or soak)'
 # What is computed must not depend on where Spark runs.
 ON_CONNECT := $(TESTS)/scenarios/test_events.py $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) $(addprefix $(TESTS)/unit/spark/read/test_,deletes.py files.py formats.py) $(TESTS)/scenarios/test_object_stores.py
+# Where Spark, Dagster and the Python of users meet the Python that they run on.
+ON_PYTHON := $(TESTS)/unit/defs $(addprefix $(TESTS)/acceptance/test_,functions.py together.py) -m 'spark and not (deep or soak)'
 ON_CLUSTER := $(TESTS)/scenarios/test_events.py -m 'not deep' -k 'cold or late or poisoned'
 
-.PHONY: dev quick test check check-oldest cover prove soak bench bench-peers images docs java chromium clean
+.PHONY: dev quick test check check-oldest check-python cover prove soak bench bench-peers images docs java chromium clean
 
 dev: java $(READY)
 	$(BIN)/mv-assets dev
@@ -42,7 +48,7 @@ quick: $(TOOLS)
 
 # Several JVMs share the cores, and none lives long: a collector with threads of its own would be in the others' way,
 # and code that is compiled for hours to come is not worth it.
-test check check-oldest cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+test check check-oldest check-python cover prove: export SPARK_SUBMIT_OPTS ?= -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
 test: java chromium $(TOOLS) $(JARS_READY)
 	$(BIN)/pytest -n $(WORKERS)
@@ -60,6 +66,11 @@ check: java chromium docs $(TOOLS) $(JARS_READY)
 # The tests that need no browser, on the lowest versions. What old libraries warn of is not ours to mend.
 check-oldest: java $(OLDEST_READY) $(JARS_READY)
 	$(OLDEST)/bin/pytest -W default -n $(WORKERS) -m 'not deep and not soak and not browser' $(ONLY)
+
+# The quick tests, and a part of those with Spark, on another Python: make check-python PYTHON_VERSION=3.12
+check-python: java $(OTHER_READY) $(JARS_READY)
+	$(OTHER)/bin/pytest -n $(CORES) $(QUICK)
+	$(OTHER)/bin/pytest -n $(WORKERS) $(ON_PYTHON)
 
 # Lines and branches that no test comes by in its own process.
 cover: java chromium $(TOOLS) $(JARS_READY)
@@ -126,6 +137,12 @@ $(OLDEST_READY): pyproject.toml .ci/oldest.txt
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check $$($(OLDEST)/bin/python -c '$(SCAFFOLDS)')
 	@touch $@
 
+$(OTHER_READY): pyproject.toml
+	python$(PYTHON_VERSION) -m venv $(OTHER)
+	$(OTHER)/bin/pip install --quiet --disable-pip-version-check --editable '.[postgres,delta,iceberg,dev]'
+	$(OTHER)/bin/pip install --quiet --disable-pip-version-check $$($(OTHER)/bin/python -c '$(SCAFFOLDS)')
+	@touch $@
+
 # The package needs an old PySpark, and is not installed: two of its jars are taken out.
 $(JARS_READY): | $(READY)
 	@echo "Fetching Hadoop's S3 for the tests into $(JARS): 0.2 GB, once."
@@ -149,4 +166,4 @@ chromium:
 	  { echo "The tests look at the UI with Chromium, and there is none here. On Debian or Ubuntu: apt-get install chromium" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(DOCS_VENV) $(JARS) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info
+	rm -rf $(VENV) .venv-3.* $(OLDEST) $(DOCS_VENV) $(JARS) site .peers .mv_assets .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* build *.egg-info

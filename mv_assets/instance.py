@@ -8,8 +8,7 @@ from pathlib import Path
 from dagster import DagsterInstance
 
 # Dagster asks a class that dagster.yaml names for its defaults in these types, and exports neither.
-from dagster._core.instance.ref import InstanceRef
-from dagster._serdes import ConfigurableClassData
+from mv_assets.dagster_internals import ConfigurableClassData, InstanceRef
 
 SETTINGS = "dagster.yaml"
 

@@ -26,6 +26,12 @@ T = TypeVar("T")
 LOCK, _FILE = "dev.lock", "dev.spark.json"
 # What of the environment Spark, its Java, its Python workers and its stores go by.
 _MATTERS = ("SPARK_", "PYSPARK_", "HADOOP_", "JAVA_", "PYTHON", "AWS_", "AZURE_", "GOOGLE_", "TZ")
+# What Python says and keeps, not what it does.
+_DOES_NOT_MATTER = frozenset({"PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"})
+_OTHERWISE = (
+    "it was started with another `spark` of the project, or another environment (Python, PySpark, or "
+    f"variables that begin with {', '.join(_MATTERS)})"
+)
 _ANSWERS_WITHIN_S = 5.0
 _CLIENT = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -35,7 +41,11 @@ def _digest(declared: Spark) -> str:
 
     It gives no secret away.
     """
-    known = {key: value for key, value in sorted(os.environ.items()) if key.startswith(_MATTERS)}
+    known = {
+        key: value
+        for key, value in sorted(os.environ.items())
+        if key.startswith(_MATTERS) and key not in _DOES_NOT_MATTER
+    }
     what = [declared.model_dump(mode="json"), version("pyspark"), sys.executable, known]
     return hashlib.blake2b(json.dumps(what).encode(), digest_size=16).hexdigest()
 
@@ -61,16 +71,27 @@ def told(home: Path, address: str, declared: Spark) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def _found(home: Path, declared: Spark) -> str | None:
-    """The address of one that is as declared, and as one's own would be here."""
+@dataclass(frozen=True, slots=True)
+class _Warm:
+    """The Spark that a home keeps warm: where it is, and what it goes by."""
+
+    address: str = field(repr=False)
+    spark: str
+
+    def is_as(self, declared: Spark) -> bool:
+        """Whether it is as declared, and as one's own would be here."""
+        return self.spark == _digest(declared)
+
+
+def _kept(home: Path) -> _Warm | None:
+    """The one that a home keeps warm now."""
     with suppress(OSError, ValueError, KeyError, TypeError), (home / _FILE).open() as file:
         # Of what was opened: in its place there may be another by now.
         status = os.fstat(file.fileno())
         if status.st_uid != os.getuid() or status.st_mode & 0o077 or not _in_use(home / LOCK):
             return None
         known = json.load(file)
-        if known["spark"] == _digest(declared):
-            return str(known["address"])
+        return _Warm(str(known["address"]), str(known["spark"]))
     return None
 
 
@@ -107,8 +128,12 @@ class SparkOfHome:
         from mv_assets.spark.startup import REMOTE, attached, is_local, start  # noqa: PLC0415 - a second
 
         named = REMOTE in os.environ or not is_local(declared)
-        address = None if named else _found(self.home, declared)
-        if address is not None:
+        kept = None if named else _kept(self.home)
+        if kept is not None and not kept.is_as(declared):
+            self.say(f"not using the Spark that `mv-assets dev` keeps warm: {_OTHERWISE}")
+            kept = None
+        if kept is not None:
+            address = kept.address
             try:
                 found = attached(address, answers_within_s=_ANSWERS_WITHIN_S)
             except EngineUnavailable as error:

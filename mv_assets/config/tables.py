@@ -64,7 +64,7 @@ class IcebergTable(_Table):
 
     format: Literal["iceberg"] = "iceberg"
     """iceberg for an Iceberg table."""
-    path: MaybeLocation = None
+    path: MaybeLocation = written(None)
     """Location of the table, whose version-hint.text says which metadata file is current; or such a file."""
     catalog: dict[str, str] | None = Field(default=None, repr=False)
     """With `identifier`, the catalog as pyiceberg takes it: type, uri, ..., and for type sql the `name` that

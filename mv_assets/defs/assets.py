@@ -16,7 +16,7 @@ from mv_assets.defs.base_tables import width_of
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.intent import Expected, RefreshConfig, expected_of
 from mv_assets.defs.io_manager import StagedWork
-from mv_assets.defs.names import BACKFILL_TAG, POOL
+from mv_assets.defs.names import BACKFILL_TAG, POOL, without_beta_warnings
 from mv_assets.defs.partitions import partitions_of
 from mv_assets.defs.publication import publish_after
 from mv_assets.defs.signs_of_life import SignsOfLife
@@ -74,8 +74,7 @@ def view_asset(
                 refresh.force(f"asked for by {who}", valid_too=expected is Expected.FORCED)
             if refresh.stage() or _has_to_report(refresh, expected, context.run):
                 # The IO manager commits before this goes on.
-                version = dg.DataVersion(context.run.run_id)
-                yield dg.Output(StagedWork(refresh, _describer(context)), data_version=version)
+                yield _output(StagedWork(refresh, _describer(context)), context.run.run_id)
             else:
                 for bucket, result in refresh.results.items():
                     context.log.info("%s: %s", view.buckets.key(bucket), result.reason)
@@ -83,6 +82,11 @@ def view_asset(
             _report_wrong(context, project, view)
 
     return compute
+
+
+def _output(staged: StagedWork, version: str) -> dg.Output[StagedWork]:
+    with without_beta_warnings():
+        return dg.Output(staged, data_version=dg.DataVersion(version))
 
 
 def _report_wrong(context: dg.AssetExecutionContext, project: OpenProject, view: View) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -32,7 +31,7 @@ from mv_assets.defs.checks import view_checks
 from mv_assets.defs.deployment import Deployment, SparkResource, spark_resource
 from mv_assets.defs.io_manager import io_manager
 from mv_assets.defs.jobs import garbage_schedules, maintenance_jobs
-from mv_assets.defs.names import GROUP, Naming, Options
+from mv_assets.defs.names import GROUP, Naming, Options, without_beta_warnings
 from mv_assets.defs.publication import publishing_sensors
 from mv_assets.defs.tick.automation import MOST_AUTOMATED, DueWork, IsDue, automation_sensor
 from mv_assets.defs.tick.sensor import table_sensor
@@ -215,9 +214,7 @@ def definitions_of(
     collects: bool = False,
 ) -> dg.Definitions:
     """Assets, sensors, jobs and checks for a project; garbage is collected by itself if it `collects`."""
-    with warnings.catch_warnings():
-        # Which of Dagster's features are in beta is our concern, not that of whoever loads this.
-        warnings.simplefilter("ignore", dg.BetaWarning)
+    with without_beta_warnings():
         return _definitions(deployment, spark, interval_seconds, collects=collects)
 
 

@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import dagster as dg
-
-# Only this type tells an input that was asked for as a whole; to ask for its keys would take minutes.
-from dagster._core.definitions.partitions.subset import AllPartitionsSubset
 from pyspark.sql import DataFrame
 
+# Only this type tells an input that was asked for as a whole; to ask for its keys would take minutes.
+from mv_assets.dagster_internals import AllPartitionsSubset
 from mv_assets.defs import events
 from mv_assets.defs.deployment import Deployment, as_failures
 from mv_assets.defs.partitions import milliseconds

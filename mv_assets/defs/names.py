@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import dagster as dg
 from pydantic import AfterValidator, Field, field_validator
 
-from mv_assets.config.declared import Declared
+from mv_assets.config.declared import Declared, written
 from mv_assets.config.values import KeyPrefix, Kinds, Label, Owners, Tags, label
 
 # Runs that compute take a place in it, so that they do not fight for one Spark.
@@ -35,15 +37,23 @@ PROJECT_TAG = "mv_assets/project"
 CONTENT = "content"
 
 
+@contextmanager
+def without_beta_warnings() -> Iterator[None]:
+    """Which of Dagster's features are in beta is our concern, not that of whoever uses this."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        yield
+
+
 class Options(Declared):
     """What is said of a project beside what it is made of, in Python or in a component's file."""
 
     name_prefix: Annotated[str, AfterValidator(lambda given: given and label(given))] = ""
-    key_prefix: KeyPrefix = ()
+    key_prefix: KeyPrefix = written(())
     group: Label = GROUP
     tags: Tags = Field({})
-    kinds: Kinds = ()
-    owners: Owners = ()
+    kinds: Kinds = written(())
+    owners: Owners = written(())
     interval_seconds: int | None = Field(None, ge=1)
 
     @field_validator("key_prefix", "kinds", "owners", mode="before")

@@ -14,12 +14,17 @@ from threading import Lock
 from typing import Any, Self, cast
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
-from dagster._core.origin import JobPythonOrigin
-from dagster._core.run_coordinator import QueuedRunCoordinator
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import ConfigurableClassData, serialize_value
 
+from mv_assets.dagster_internals import (
+    CheckRunHealthResult,
+    ConfigurableClassData,
+    ExecuteRunArgs,
+    JobPythonOrigin,
+    LaunchRunContext,
+    QueuedRunCoordinator,
+    WorkerStatus,
+    serialize_value,
+)
 from mv_assets.launcher.warm import Line, Unforked, WarmProcess, started
 
 _OURS = ("mv_assets.definitions",)

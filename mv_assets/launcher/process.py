@@ -21,17 +21,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from dagster import DagsterInstance
-from dagster._cli.api import execute_run_command
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.origin import RepositoryPythonOrigin
-from dagster._serdes import ConfigurableClassData, deserialize_value
-from dagster._utils.hosted_user_process import recon_repository_from_origin
 
+from mv_assets.dagster_internals import (
+    ConfigurableClassData,
+    InstanceRef,
+    RepositoryPythonOrigin,
+    deserialize_value,
+    execute_run,
+    recon_repository_from_origin,
+)
 from mv_assets.launcher.files_read import FilesRead
 from mv_assets.launcher.warm import LOADED, OUTDATED, READY
 
 # What a run imports when it comes to need it.
 _LATER = (
+    "dagster._cli.api",
     "dagster._core.executor.in_process",
     "dagster._core.execution.plan.execute_plan",
     "dagster._core.storage.event_log.sqlite",
@@ -176,7 +180,7 @@ def _run(line: socket.socket, files: FilesRead) -> None:
         return
     _draw_lots_anew()
     threading.Thread(target=_end_with, args=(line,), name="end with the launcher", daemon=True).start()
-    execute_run_command.main([what], "dagster api execute_run", standalone_mode=False)
+    execute_run(what)
 
 
 def _draw_lots_anew() -> None:

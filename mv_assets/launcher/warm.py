@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dagster._core.instance.ref import InstanceRef
-from dagster._serdes import serialize_value
+from mv_assets.dagster_internals import InstanceRef, serialize_value
 
 _FORKED_WITHIN_S = 10.0
 _MOST = 1 << 16

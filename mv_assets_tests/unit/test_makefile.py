@@ -36,10 +36,10 @@ def installs(folder: Path, target: str, *made: str) -> list[str]:
     return [line.partition("/")[2].partition("/")[2] for line in said if "pip install" in line]
 
 
-def recipe(folder: Path, target: str) -> str:
+def recipe(folder: Path, *target: str) -> str:
     """What a target would run."""
     return subprocess.run(  # noqa: S603 - our own targets
-        ["make", "--dry-run", target],  # noqa: S607 - the system's
+        ["make", "--dry-run", *target],  # noqa: S607 - the system's
         cwd=folder,
         # What was given to the `make` that runs the tests is not for this one.
         env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
@@ -64,6 +64,17 @@ def test_nothing_is_installed_twice(checkout: Path, target: str) -> None:
     # But what is asked for may change.
     os.utime(checkout / "pyproject.toml", (3_000, 3_000))
     assert installs(checkout, target)[0] == RUN
+
+
+def test_another_python_is_tried_in_an_environment_of_its_own(checkout: Path) -> None:
+    said = recipe(checkout, "check-python", "PYTHON_VERSION=3.12").splitlines()
+    assert "python3.12 -m venv .venv-3.12" in said
+    installed = [line for line in said if line.startswith(".venv-3.12/bin/pip install")]
+    assert "--editable '.[postgres,delta,iceberg,dev]'" in installed[0]
+    assert SCAFFOLDS in installed[1]
+    quick, with_spark = (line for line in said if line.startswith(".venv-3.12/bin/pytest"))
+    assert quick.split("mv_assets_tests", 1)[1] in recipe(checkout, "quick")
+    assert "-m 'spark and " in with_spark
 
 
 @pytest.mark.parametrize("tool", ["java", "chromium"])

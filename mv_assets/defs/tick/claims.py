@@ -10,9 +10,7 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RepositoryDefinition, RunRecord, RunsFilter
 
-# `get_backfills` is public; what it is asked with, and gives, is nowhere else.
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
-
+from mv_assets.dagster_internals import BulkActionsFilter, BulkActionStatus, PartitionBackfill
 from mv_assets.defs.names import FIRST_TAG, LAST_TAG, PARTITION_TAG, WORK_TAG
 from mv_assets.defs.partitions import milliseconds
 from mv_assets.errors import BucketError

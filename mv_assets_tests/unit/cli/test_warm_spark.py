@@ -20,6 +20,7 @@ from mv_assets.spark.errors import EngineUnavailable
 
 DECLARED = Spark(conf={"spark.driver.memory": "1g"})
 ADDRESS = "sc://127.0.0.1:9"
+NOT_USED = ["not using the Spark that `mv-assets dev` keeps warm"]
 
 
 @pytest.fixture(autouse=True)
@@ -37,24 +38,40 @@ def dev(tmp_path: Path) -> Iterator[ExitStack]:
 
 
 def test_a_spark_is_found_that_is_as_ones_own_would_be(tmp_path: Path, dev: ExitStack) -> None:
-    assert warm_spark._found(tmp_path, DECLARED) == ADDRESS
+    kept = warm_spark._kept(tmp_path)
+    assert kept is not None
+    assert (kept.address, kept.is_as(DECLARED)) == (ADDRESS, True)
     dev.close()
-    assert warm_spark._found(tmp_path, DECLARED) is None
+    assert warm_spark._kept(tmp_path) is None
 
 
+@pytest.mark.usefixtures("dev")
 @pytest.mark.parametrize(
     "other",
     [Spark(), Spark(conf={"spark.driver.memory": "2g"}), Spark(master="local[1]", conf=DECLARED.conf)],
 )
-def test_another_spark_than_is_declared_is_not_taken(tmp_path: Path, other: Spark) -> None:
-    assert warm_spark._found(tmp_path, other) is None
+def test_another_spark_than_is_declared_is_not_taken_and_that_is_said(
+    tmp_path: Path, other: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _said(tmp_path, other, monkeypatch) == NOT_USED
 
 
 @pytest.mark.usefixtures("dev")
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "PYTHONPATH", "SPARK_CONF_DIR", "PYSPARK_PYTHON"])
 def test_nor_one_of_another_environment(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "/another")
-    assert warm_spark._found(tmp_path, DECLARED) is None
+    assert _said(tmp_path, DECLARED, monkeypatch) == NOT_USED
+
+
+@pytest.mark.usefixtures("dev")
+@pytest.mark.parametrize("name", ["PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "EDITOR"])
+def test_what_changes_nothing_that_is_computed_does_not_matter(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "another")
+    kept = warm_spark._kept(tmp_path)
+    assert kept is not None
+    assert kept.is_as(DECLARED)
 
 
 @pytest.mark.usefixtures("dev")
@@ -62,11 +79,11 @@ def test_what_others_could_have_written_is_not_believed(tmp_path: Path) -> None:
     file = tmp_path / "dev.spark.json"
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o660)
-    assert warm_spark._found(tmp_path, DECLARED) is None
+    assert warm_spark._kept(tmp_path) is None
     file.chmod(0o600)
     for text in ("{", "[]", "null"):
         file.write_text(text)
-        assert warm_spark._found(tmp_path, DECLARED) is None
+        assert warm_spark._kept(tmp_path) is None
 
 
 def test_what_a_killed_dev_has_left_behind_is_not_believed_once_nothing_of_it_runs(
@@ -76,7 +93,7 @@ def test_what_a_killed_dev_has_left_behind_is_not_believed_once_nothing_of_it_ru
     dev.close()
     (tmp_path / "dev.spark.json").touch(mode=0o600)
     (tmp_path / "dev.spark.json").write_bytes(left)
-    assert warm_spark._found(tmp_path, DECLARED) is None
+    assert warm_spark._kept(tmp_path) is None
 
 
 def test_no_secret_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +158,15 @@ def test_work_is_done_once_more_only_if_it_was_lost_with_the_warm_spark(tmp_path
 
 def _own(_declared: Spark) -> None:
     raise Own
+
+
+def _said(home: Path, declared: Spark, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said where one's own is started; what follows a colon says why."""
+    monkeypatch.setattr(startup, "start", _own)
+    said = list[str]()
+    with pytest.raises(Own):
+        SparkOfHome(home, said.append).start(declared)
+    return [line.partition(":")[0] for line in said]
 
 
 def test_the_digest_is_of_the_environment_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -164,6 +165,16 @@ def test_metadata_tells_of_the_bucket_and_once_of_the_view(dagster: Make) -> Non
     columns = last["dagster/column_schema"].value
     assert isinstance(columns, dg.TableSchema)
     assert [column.name for column in columns.columns] == ["hour", "n"]
+
+
+def test_a_run_warns_nobody_of_what_is_in_beta(dagster: Make) -> None:
+    made = dagster()
+    requests = made.tick().run_requests or ()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for request in requests:
+            assert made.run(request).success
+    assert [str(each.message) for each in warned if "mv_assets" in each.filename] == []
 
 
 def test_metadata_says_which_files_were_the_reason(dagster: Make) -> None:
