@@ -151,7 +151,7 @@ def test_140_a_peer_s_new_columns_are_not_taken_back(iceberg_lake: PublishedLake
             self._target = target
 
         def __getattr__(self, name: str) -> Any:
-            if name == "set_back":
+            if name == "commit":
                 made.wrap = lambda target: target
                 made.declare(view(sql=with_sum))
                 made.run()
