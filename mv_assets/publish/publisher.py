@@ -25,9 +25,12 @@ from mv_assets.state.publications import Publications
 from mv_assets.state.registry import Registry
 from mv_assets.state.store import Store
 from mv_assets.state.troubles import Troubles
+from mv_assets.tables.recent import Recent
 from mv_assets.views.catalog import Catalog
 
 _log = logging.getLogger(__name__)
+# Maps as they were read to be published, by database and view; so many rows at most.
+STORED: Recent[tuple[Header, StoredRows]] = Recent(1_000_000)
 # How often a publication is derived anew, because others committed to the map or to the target meanwhile.
 _TRIES = 8
 
@@ -198,9 +201,12 @@ class Publisher:
     def _published(
         self, name: str, target: Target, lease: Lease, *, look: bool, enough: Callable[[], bool]
     ) -> PublishedView:
-        stored = None
+        key = self.store.database.where, name
+        # Should what is remembered be wrong after all, a look at the table ends that.
+        stored = None if look else STORED.get(key)
         for _ in range(_TRIES):
             stored = self.store.stored(name, stored)
+            STORED.put(key, stored, len(stored[1].bucket))
             try:
                 found = self._publish_once(*stored, target, lease, look=look, enough=enough)
             except (Lost, Fenced):

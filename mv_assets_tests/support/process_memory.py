@@ -9,6 +9,7 @@ from typing import Any
 
 from mv_assets.observe.maps import LISTED
 from mv_assets.observe.remembered import REMEMBERED
+from mv_assets.publish.publisher import STORED
 from mv_assets.tables.delta import remembered as delta
 from mv_assets.tables.iceberg import blocks, positions, rewrites
 from mv_assets.tables.iceberg import kept as iceberg
@@ -23,7 +24,7 @@ OF_TABLES: tuple[Recent[Any], ...] = (
     positions._recent,
     rewrites._recent,
 )
-ALL: tuple[Recent[Any], ...] = (REMEMBERED, LISTED, *OF_TABLES)
+ALL: tuple[Recent[Any], ...] = (REMEMBERED, LISTED, STORED, *OF_TABLES)
 
 
 def forget() -> None:
